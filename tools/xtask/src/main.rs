@@ -1,1 +1,27 @@
-fn main() {}
+//! `cargo xtask`: the repository's own chores, one module a subcommand.
+
+mod generate;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask <subcommand>
+  generate [--check]   write net/wire/src/generated from net/wire/schema; --check: only say whether it is current";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (subcommand, rest) = match arguments.split_first() {
+        Some((subcommand, rest)) => (subcommand.as_str(), rest),
+        None => ("", [].as_slice()),
+    };
+    let outcome = match subcommand {
+        "generate" => generate::run(rest),
+        _ => Err(USAGE.to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            eprintln!("{sentence}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Every bound of this crate, by name. Lengths are bytes unless the name says otherwise.
+
+/// Direct I/O positions, lengths and memory are multiples of this.
+pub const BLOCK: u64 = 4096;
+/// First chunk of a partition that was cold.
+pub const CHUNK_MIN: usize = 64 << 10;
+/// Chunk of a hot partition. A batch that is larger gets a chunk of its own size.
+pub const CHUNK_MAX: usize = 1 << 20;
+/// Largest batch that the log takes: its position arithmetic stays within i32 whatever the segment size.
+pub const MAX_BATCH: usize = 512 << 20;
+/// Largest position within a segment file: Kafka's index holds it as i32.
+pub const MAX_SEGMENT: u64 = i32::MAX as u64;
+/// First preallocation of a segment; it doubles up to [`PREALLOCATE_MAX`].
+pub const PREALLOCATE_MIN: u64 = 64 << 10;
+pub const PREALLOCATE_MAX: u64 = 64 << 20;
+/// Dirty ranges up to this are written as one padded copy instead of whole blocks plus a tail block.
+pub const COPY_WRITE_MAX: u64 = 32 << 10;
+/// One direct write or read is at most this long.
+pub const IO_MAX: u64 = 1 << 20;
+/// Partitions in one commit round; the others wait for the next.
+pub const ROUND_PARTITIONS: usize = 1024;
+/// Partitions of a round whose writes (or syncs) are in flight together.
+pub const ROUND_IN_FLIGHT: usize = 64;
+/// Appended bytes of a shard that may wait for their write. Beyond it `append` refuses; callers brake earlier with
+/// `LogShard::wait_room`.
+pub const UNWRITTEN_MAX: u64 = 256 << 20;
+/// Unwritten bytes at which `wait_room` starts to wait.
+pub const UNWRITTEN_BRAKE: u64 = 64 << 20;
+/// Waiters on one watermark of one partition.
+pub const WATERMARK_WAITERS: usize = 65_536;
+/// Segments of a partition that were rolled in memory and are not yet sealed on disk.
+pub const DRAINING_SEGMENTS: usize = 64;
+/// Index entries of an active segment kept in memory before they go to its file.
+pub const INDEX_TAIL_ENTRIES: usize = 1024;
+/// Entries of an index file that are read at all (64 MiB; Kafka's own bound is 10 MiB).
+pub const INDEX_FILE_ENTRIES: usize = 8 << 20;
+/// Indexes of closed segments kept in memory, per shard.
+pub const INDEX_CACHE: usize = 32 << 20;
+/// A recovery point is renewed after this many bytes, so that a start after a crash scans little.
+pub const RECOVERY_POINT_BYTES: u64 = 64 << 20;
+/// Milliseconds that renewals of recovery points may gather before the checkpoint is written.
+pub const CHECKPOINT_GATHER_MS: u64 = 200;
+/// Entries of leader-epoch-checkpoint; the oldest go first.
+pub const EPOCH_ENTRIES: usize = 10_000;
+/// Epoch entries that a checkpoint entry carries; a partition with more is read at open.
+pub const CHECKPOINT_EPOCHS: usize = 64;
+/// Partitions in a checkpoint file.
+pub const CHECKPOINT_ENTRIES: usize = 1 << 20;
+/// Largest checkpoint file that is read.
+pub const CHECKPOINT_FILE: u64 = 1 << 30;
+/// Small text files (epochs, metadata, meta) that are read whole.
+pub const SMALL_FILE: u64 = 4 << 20;
+/// Largest producer snapshot that is read whole.
+pub const SNAPSHOT_FILE: u64 = 256 << 20;
+/// Producer snapshots kept per partition.
+pub const SNAPSHOTS_KEPT: usize = 2;
+/// Verified ranges remembered per closed segment; the smallest is forgotten first.
+pub const VERIFIED_RANGES: usize = 64;
+/// Read-ahead of closed segments into the page cache, least and most.
+pub const READ_AHEAD_MIN: u64 = 1 << 20;
+pub const READ_AHEAD_MAX: u64 = 4 << 20;
+/// Window of a header walk or segment scan on the pool thread.
+pub const SCAN_WINDOW: usize = 1 << 20;
+/// Seconds without an append after which a durable partition gives its chunks back.
+pub const IDLE_AFTER_MS: i64 = 10_000;
+/// Milliseconds between two looks for idle partitions.
+pub const IDLE_CHECK_MS: u64 = 1_000;
+/// Cached chunks looked at in one eviction before it gives up for now.
+pub const EVICT_LOOKS: usize = 64;
+/// Largest payload that time lookups inflate.
+pub const INFLATE_MAX: usize = 256 << 20;
+/// Segments of one partition.
+pub const SEGMENTS_MAX: usize = 1 << 20;
+/// Names in one directory that are read.
+pub const DIR_NAMES_MAX: usize = 4 << 20;
+/// Folders sealed, trimmed or recovered together at a stop or start.
+pub const PARTITIONS_IN_PARALLEL: usize = 32;

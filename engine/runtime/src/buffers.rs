@@ -1,0 +1,271 @@
+//! Aligned, ref-counted memory that outlives a shard's turn: the tail of a partition's log and its batch cache.
+//!
+//! A [`Chunk`] is written by one owner, front to back; what was written may be handed out as `Bytes` slices while the
+//! owner appends behind them. Chunks come from a pool that is shared by all shards, because the last reference to a
+//! slice may fall on another shard.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::fmt;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+
+use crate::limits::BLOCK;
+
+/// The memory of a chunk. Owned by the chunk's writer and all slices together.
+struct Memory {
+    at: NonNull<u8>,
+    capacity: usize,
+    pool: Option<Arc<PoolState>>,
+}
+
+// SAFETY: `Memory` is plain memory without thread affinity.
+unsafe impl Send for Memory {}
+// SAFETY: shared access goes only to bytes below the published length, which no one writes any more (see `Chunk`).
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn layout(capacity: usize) -> Layout {
+        Layout::from_size_align(capacity, BLOCK).expect("chunk capacities are small multiples of a block")
+    }
+
+    fn allocate(capacity: usize, pool: Option<Arc<PoolState>>) -> Memory {
+        assert!(capacity > 0 && capacity.is_multiple_of(BLOCK), "chunk capacities are multiples of a block");
+        let layout = Memory::layout(capacity);
+        // SAFETY: the layout has a size above zero.
+        let at = unsafe { alloc_zeroed(layout) };
+        let at = NonNull::new(at).unwrap_or_else(|| std::alloc::handle_alloc_error(layout));
+        Memory { at, capacity, pool }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.take()
+            && pool.take_back(self.at, self.capacity)
+        {
+            return;
+        }
+        // SAFETY: allocated with the same layout, and this is the last owner.
+        unsafe { dealloc(self.at.as_ptr(), Memory::layout(self.capacity)) };
+    }
+}
+
+struct Slice {
+    memory: Arc<Memory>,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for Slice {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the range was below the published length when the slice was made; published bytes never change.
+        unsafe { std::slice::from_raw_parts(self.memory.at.as_ptr().add(self.range.start), self.range.len()) }
+    }
+}
+
+/// The writing end of a chunk. Bytes `..len` are published: immutable and shareable. Bytes behind belong to the writer.
+pub struct Chunk {
+    memory: Arc<Memory>,
+    len: usize,
+}
+
+impl fmt::Debug for Chunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chunk({} of {})", self.len, self.memory.capacity)
+    }
+}
+
+impl Chunk {
+    /// A chunk outside any pool, for tests and rare sizes.
+    pub fn with_capacity(capacity: usize) -> Chunk {
+        Chunk { memory: Arc::new(Memory::allocate(capacity.next_multiple_of(BLOCK), None)), len: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.memory.capacity
+    }
+
+    pub fn room(&self) -> usize {
+        self.memory.capacity - self.len
+    }
+
+    /// Copies `bytes` behind what is there, lets `patch` change the copy, then publishes it. Panics when there is no
+    /// room: the caller checked.
+    pub fn append_with(&mut self, bytes: &[u8], patch: impl FnOnce(&mut [u8])) {
+        assert!(bytes.len() <= self.room(), "the caller checks a chunk's room");
+        // SAFETY: the range lies in the allocation, behind every published byte, so no slice aliases it, and `&mut self`
+        // is the only writer.
+        let target = unsafe { std::slice::from_raw_parts_mut(self.memory.at.as_ptr().add(self.len), bytes.len()) };
+        target.copy_from_slice(bytes);
+        patch(target);
+        self.len += bytes.len();
+    }
+
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.append_with(bytes, |_| {});
+    }
+
+    /// Published bytes, borrowed.
+    pub fn published(&self) -> &[u8] {
+        // SAFETY: published bytes are initialised and never change.
+        unsafe { std::slice::from_raw_parts(self.memory.at.as_ptr(), self.len) }
+    }
+
+    /// Published bytes, ref-counted: keeps the chunk's memory alive wherever it goes.
+    pub fn slice(&self, range: Range<usize>) -> Bytes {
+        assert!(range.start <= range.end && range.end <= self.len, "only published bytes are handed out");
+        if range.is_empty() {
+            return Bytes::new();
+        }
+        Bytes::from_owner(Slice { memory: self.memory.clone(), range })
+    }
+}
+
+struct PoolState {
+    /// Free memory by size class: powers of two from `MIN_CLASS`.
+    free: Mutex<Vec<Vec<usize>>>,
+    free_bytes: AtomicUsize,
+    keep_bytes: usize,
+    out_bytes: AtomicUsize,
+}
+
+const MIN_CLASS: usize = 4 * BLOCK;
+const CLASSES: usize = 16;
+
+fn class_of(capacity: usize) -> Option<usize> {
+    let size = capacity.next_power_of_two().max(MIN_CLASS);
+    let class = (size / MIN_CLASS).trailing_zeros() as usize;
+    (class < CLASSES && size == capacity).then_some(class)
+}
+
+impl PoolState {
+    /// Keeps the memory for the next taker unless enough is kept already.
+    fn take_back(&self, at: NonNull<u8>, capacity: usize) -> bool {
+        self.out_bytes.fetch_sub(capacity, Ordering::Relaxed);
+        let Some(class) = class_of(capacity) else { return false };
+        if self.free_bytes.load(Ordering::Relaxed) + capacity > self.keep_bytes {
+            return false;
+        }
+        self.free_bytes.fetch_add(capacity, Ordering::Relaxed);
+        self.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[class].push(at.as_ptr() as usize);
+        true
+    }
+}
+
+impl Drop for PoolState {
+    fn drop(&mut self) {
+        let free = std::mem::take(&mut *self.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        for (class, list) in free.into_iter().enumerate() {
+            for at in list {
+                // SAFETY: memory in the pool has no other owner and was allocated with this layout.
+                unsafe { dealloc(at as *mut u8, Memory::layout(MIN_CLASS << class)) };
+            }
+        }
+    }
+}
+
+/// A pool of chunk memory, shared by all shards.
+#[derive(Clone)]
+pub struct ChunkPool {
+    state: Arc<PoolState>,
+}
+
+impl fmt::Debug for ChunkPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ChunkPool({} bytes out)", self.bytes_out())
+    }
+}
+
+impl ChunkPool {
+    /// `keep_bytes`: how much free memory is kept for reuse; what comes back beyond it goes to the allocator.
+    pub fn new(keep_bytes: usize) -> ChunkPool {
+        ChunkPool {
+            state: Arc::new(PoolState {
+                free: Mutex::new(vec![Vec::new(); CLASSES]),
+                free_bytes: AtomicUsize::new(0),
+                keep_bytes,
+                out_bytes: AtomicUsize::new(0),
+            }),
+        }
+    }
+
+    /// A chunk of at least `capacity` bytes: the next power of two from 16 KiB, or the next block multiple beyond the
+    /// largest class.
+    pub fn take(&self, capacity: usize) -> Chunk {
+        let rounded = capacity.next_power_of_two().max(MIN_CLASS);
+        let size = if class_of(rounded).is_some() { rounded } else { capacity.next_multiple_of(BLOCK) };
+        self.state.out_bytes.fetch_add(size, Ordering::Relaxed);
+        let reused = class_of(size)
+            .and_then(|class| self.state.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[class].pop());
+        let pool = Some(self.state.clone());
+        let memory = match reused.and_then(|at| NonNull::new(at as *mut u8)) {
+            Some(at) => {
+                self.state.free_bytes.fetch_sub(size, Ordering::Relaxed);
+                Memory { at, capacity: size, pool }
+            }
+            None => Memory::allocate(size, pool),
+        };
+        Chunk { memory: Arc::new(memory), len: 0 }
+    }
+
+    /// Bytes of chunks in use anywhere.
+    pub fn bytes_out(&self) -> usize {
+        self.state.out_bytes.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_outlive_the_writer_and_stay_as_they_were() {
+        let pool = ChunkPool::new(1 << 20);
+        let mut chunk = pool.take(1);
+        assert_eq!(chunk.capacity(), 16 << 10);
+        chunk.append(b"hello ");
+        let first = chunk.slice(0..6);
+        chunk.append_with(b"WORLD", |copy| copy.make_ascii_lowercase());
+        let both = chunk.slice(0..11);
+        drop(chunk);
+        assert_eq!(&first[..], b"hello ");
+        assert_eq!(std::thread::spawn(move || both.to_vec()).join().ok(), Some(b"hello world".to_vec()));
+        assert_eq!(pool.bytes_out(), 16 << 10);
+        drop(first);
+        assert_eq!(pool.bytes_out(), 0);
+    }
+
+    #[test]
+    fn memory_is_reused_up_to_the_bound() {
+        let pool = ChunkPool::new(64 << 10);
+        let first = pool.take(64 << 10);
+        let at = first.published().as_ptr();
+        drop(first);
+        let second = pool.take(60_000);
+        assert_eq!(second.published().as_ptr(), at);
+        let third = pool.take(64 << 10);
+        drop(second);
+        drop(third);
+        assert_eq!(pool.state.free_bytes.load(Ordering::Relaxed), 64 << 10);
+    }
+
+    #[test]
+    fn huge_chunks_are_not_pooled() {
+        let pool = ChunkPool::new(usize::MAX / 2);
+        let chunk = pool.take((MIN_CLASS << (CLASSES - 1)) + 1);
+        assert_eq!(chunk.capacity() % BLOCK, 0);
+        drop(chunk);
+        assert_eq!(pool.state.free_bytes.load(Ordering::Relaxed), 0);
+    }
+}

@@ -1,0 +1,125 @@
+//! What a host must offer before shards can start, each failure with a sentence that says what to do.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::limits::{BLOCK, MIN_MEMLOCK_BYTES};
+
+/// Why this host cannot run a shard.
+#[derive(Debug)]
+pub enum HostError {
+    Memlock { limit_bytes: u64 },
+    UringForbidden,
+    UringMissing,
+    Uring(io::Error),
+    NoDirectIo { path: PathBuf, source: io::Error },
+}
+
+impl fmt::Display for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HostError::Memlock { limit_bytes } => write!(
+                f,
+                "RLIMIT_MEMLOCK is {} KiB, but io_uring needs at least {} KiB: raise it (ulimit -l 8192, LimitMEMLOCK= in a systemd unit, --ulimit memlock=-1 for a container)",
+                limit_bytes >> 10,
+                MIN_MEMLOCK_BYTES >> 10
+            ),
+            HostError::UringForbidden => write!(
+                f,
+                "io_uring is forbidden here: set the sysctl kernel.io_uring_disabled to 0, or, in a container, allow io_uring_setup, io_uring_enter and io_uring_register in its seccomp profile"
+            ),
+            HostError::UringMissing => {
+                write!(f, "this kernel has no io_uring: run Linux 5.15 or newer")
+            }
+            HostError::Uring(e) => write!(f, "io_uring cannot be set up: {e}"),
+            HostError::NoDirectIo { path, source } => write!(
+                f,
+                "the file system of {} refuses direct I/O (O_DIRECT: {source}): put the data folder on ext4, xfs or btrfs",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for HostError {}
+
+fn memlock_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid place for the answer.
+    let rc = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
+    if rc == 0 { limit.rlim_cur } else { u64::MAX }
+}
+
+fn is_root() -> bool {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Checks memory locking and io_uring itself.
+pub fn check_host() -> Result<(), HostError> {
+    let limit_bytes = memlock_limit();
+    if limit_bytes < MIN_MEMLOCK_BYTES {
+        return Err(HostError::Memlock { limit_bytes });
+    }
+    let mut params = [0u8; 120];
+    // SAFETY: io_uring_setup reads and fills a zeroed io_uring_params, which is 120 bytes.
+    let fd = unsafe { libc::syscall(libc::SYS_io_uring_setup, 4, params.as_mut_ptr()) };
+    if fd >= 0 {
+        // SAFETY: the descriptor was just made and is closed once.
+        unsafe { libc::close(fd as i32) };
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    Err(match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => HostError::UringForbidden,
+        Some(libc::ENOSYS) => HostError::UringMissing,
+        Some(libc::ENOMEM) => HostError::Memlock { limit_bytes },
+        _ => HostError::Uring(error),
+    })
+}
+
+/// The registered memory a shard may ask for: an ordinary user's lock limit is shared by rings and buffers, and beyond
+/// it registration fails silently and writes get slow.
+pub(crate) fn io_memory_that_fits(wanted: usize) -> usize {
+    let limit = memlock_limit();
+    if is_root() || limit == u64::MAX || limit == libc::RLIM_INFINITY {
+        return wanted;
+    }
+    let room = (limit / 2).min(wanted as u64) as usize;
+    (room / BLOCK * BLOCK).max(BLOCK * 16)
+}
+
+/// Whether the registered memory has to be smaller than `wanted`, for a warning at start.
+pub fn io_memory_is_cut(wanted: usize) -> Option<usize> {
+    let fits = io_memory_that_fits(wanted);
+    (fits < wanted).then_some(fits)
+}
+
+/// Writes and reads back one block with O_DIRECT in `dir`.
+pub fn check_direct_io(dir: &Path) -> Result<(), HostError> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let path = dir.join(".direct-io-probe");
+    let result = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(&path)
+        .map(drop);
+    let _ = std::fs::remove_file(&path);
+    result.map_err(|source| HostError::NoDirectIo { path: dir.to_path_buf(), source })
+}
+
+/// CPUs this process may run on.
+pub fn allowed_cpus() -> Vec<usize> {
+    core_affinity::get_core_ids().unwrap_or_default().into_iter().map(|c| c.id).collect()
+}
+
+/// glommio registers for membarrier at a shard's first sleep, which costs tens of milliseconds then; doing it before
+/// there are other threads is cheap.
+pub(crate) fn register_membarrier() {
+    const MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
+    // SAFETY: takes no pointers; where it is not supported it fails without effect.
+    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) };
+}

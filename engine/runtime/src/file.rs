@@ -1,0 +1,171 @@
+//! Direct-I/O files of one shard.
+//!
+//! Positions and lengths on the device are multiples of [`BLOCK`]; every transfer's byte count is checked, because a
+//! short write is a lost write. Operations in flight are owned by the event loop: their futures must be awaited, never
+//! dropped midway (spawn the owner if the caller may go away).
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use bytes::Bytes;
+use glommio::io::{DmaFile, OpenOptions};
+
+use crate::error::{IoError, from_glommio};
+use crate::limits::{BLOCK, MAX_IO_BYTES};
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    Read,
+    /// Read and write an existing file.
+    ReadWrite,
+    /// Read and write; make it if it is not there.
+    Create,
+    /// Read and write; fail if it is there.
+    CreateNew,
+}
+
+/// A file read and written past the page cache. Cheap to clone; closed by [`DirectFile::close`] on the last clone, or
+/// in the background when dropped.
+#[derive(Clone, Debug)]
+pub struct DirectFile {
+    file: Rc<DmaFile>,
+    path: Rc<PathBuf>,
+}
+
+impl DirectFile {
+    pub async fn open(path: &Path, mode: OpenMode) -> Result<DirectFile, IoError> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        match mode {
+            OpenMode::Read => {}
+            OpenMode::ReadWrite => {
+                options.write(true);
+            }
+            OpenMode::Create => {
+                options.write(true).create(true);
+            }
+            OpenMode::CreateNew => {
+                options.write(true).create_new(true);
+            }
+        }
+        let file = options.dma_open(path).await.map_err(|e| from_glommio("cannot open", path, e))?;
+        Ok(DirectFile { file: Rc::new(file), path: Rc::new(path.to_path_buf()) })
+    }
+
+    /// glommio probes for polled I/O with the first file of a device and takes an empty read-write file for a yes;
+    /// each shard therefore opens a write-only file first, once for each data folder.
+    pub async fn probe_device(dir: &Path, shard: usize) -> Result<(), IoError> {
+        let path = dir.join(format!(".probe-{shard}"));
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .dma_open(&path)
+            .await
+            .map_err(|e| from_glommio("cannot open", &path, e))?;
+        file.close().await.map_err(|e| from_glommio("cannot close", &path, e))?;
+        crate::fs::remove_file(&path).await
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn fail(&self, what: &'static str, error: glommio::GlommioError<()>) -> IoError {
+        from_glommio(what, &self.path, error)
+    }
+
+    /// Writes `bytes` at `position`, padded with zeros to a whole block. `position` must be a multiple of [`BLOCK`].
+    /// The bytes are copied once into registered memory; larger amounts go out in pieces of [`MAX_IO_BYTES`], all in
+    /// flight together.
+    pub async fn write(&self, bytes: &[u8], position: u64) -> Result<(), IoError> {
+        assert!(position.is_multiple_of(BLOCK as u64), "direct writes begin at a block");
+        if bytes.len() <= MAX_IO_BYTES {
+            return self.write_piece(&[bytes], position).await;
+        }
+        let pieces = bytes
+            .chunks(MAX_IO_BYTES)
+            .enumerate()
+            .map(|(i, piece)| async move { self.write_piece(&[piece], position + (i * MAX_IO_BYTES) as u64).await });
+        crate::sync::all(pieces.collect()).await.into_iter().collect()
+    }
+
+    /// Writes parts one behind the other as one operation of at most [`MAX_IO_BYTES`], padded with zeros.
+    pub async fn write_piece(&self, parts: &[&[u8]], position: u64) -> Result<(), IoError> {
+        assert!(position.is_multiple_of(BLOCK as u64), "direct writes begin at a block");
+        let len: usize = parts.iter().map(|p| p.len()).sum();
+        if len == 0 {
+            return Ok(());
+        }
+        let padded = len.next_multiple_of(BLOCK);
+        let mut buffer = self.file.alloc_dma_buffer(padded);
+        let target = buffer.as_bytes_mut();
+        let mut at = 0;
+        for part in parts {
+            target[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+        target[at..padded].fill(0);
+        let written = self.file.write_at(buffer, position).await.map_err(|e| self.fail("cannot write", e))?;
+        if written == padded {
+            return Ok(());
+        }
+        let text = format!("{written} of {padded} bytes went out at {position}");
+        Err(IoError::new("short write to", &self.path, std::io::Error::new(std::io::ErrorKind::WriteZero, text)))
+    }
+
+    /// Reads up to `len` bytes at `position` (any alignment). Fewer come back only at the end of the file.
+    pub async fn read(&self, position: u64, len: usize) -> Result<Bytes, IoError> {
+        let from = position / BLOCK as u64 * BLOCK as u64;
+        let to = (position + len as u64).next_multiple_of(BLOCK as u64);
+        let mut out = Vec::with_capacity(len);
+        let mut at = from;
+        while at < to && out.len() < len {
+            let ask = ((to - at) as usize).min(MAX_IO_BYTES);
+            let got = self.file.read_at_aligned(at, ask).await.map_err(|e| self.fail("cannot read", e))?;
+            let skip = if at == from { (position - from) as usize } else { 0 };
+            if got.len() > skip {
+                let take = (got.len() - skip).min(len - out.len());
+                out.extend_from_slice(&got[skip..skip + take]);
+            }
+            if got.len() < ask {
+                break;
+            }
+            at += ask as u64;
+        }
+        Ok(Bytes::from(out))
+    }
+
+    pub async fn fdatasync(&self) -> Result<(), IoError> {
+        self.file.fdatasync().await.map_err(|e| self.fail("cannot sync", e))
+    }
+
+    /// Makes the file `size` bytes long with its blocks reserved; the new bytes read as zeros. File systems without
+    /// fallocate get the length alone.
+    pub async fn preallocate(&self, size: u64) -> Result<(), IoError> {
+        match self.file.pre_allocate(size, false).await {
+            Ok(()) => Ok(()),
+            Err(e) => {
+                let error = self.fail("cannot reserve space for", e);
+                if matches!(error.source.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) {
+                    return self.truncate(size).await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    pub async fn truncate(&self, size: u64) -> Result<(), IoError> {
+        self.file.truncate(size).await.map_err(|e| self.fail("cannot cut", e))
+    }
+
+    pub async fn size(&self) -> Result<u64, IoError> {
+        self.file.file_size().await.map_err(|e| self.fail("cannot stat", e))
+    }
+
+    /// Closes the descriptor if this is the last clone.
+    pub async fn close(self) -> Result<(), IoError> {
+        let path = self.path.clone();
+        self.file.close_rc().await.map(drop).map_err(|e| from_glommio("cannot close", &path, e))
+    }
+}

@@ -1,0 +1,114 @@
+//! Starting and joining shards.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement};
+
+use crate::limits::RING_DEPTH;
+use crate::pulse::{PulseState, PulseThread};
+use crate::{checks, task};
+
+/// What one shard is given.
+#[derive(Clone, Debug)]
+pub struct ShardSpec {
+    /// CPU to pin the shard to; `None` leaves it to the kernel.
+    pub cpu: Option<usize>,
+    /// Registered memory for direct I/O, in bytes.
+    pub io_memory_bytes: usize,
+    /// How long tasks may run before sockets, disk and timers are looked at, in microseconds.
+    pub preempt_timer_us: u64,
+}
+
+impl Default for ShardSpec {
+    fn default() -> ShardSpec {
+        ShardSpec { cpu: None, io_memory_bytes: 16 << 20, preempt_timer_us: 1000 }
+    }
+}
+
+/// Who this shard is; given to its main task.
+#[derive(Clone, Debug)]
+pub struct ShardContext {
+    pub index: usize,
+    pub count: usize,
+    pub pulse: Arc<PulseState>,
+}
+
+/// Why shards could not start.
+#[derive(Debug)]
+pub enum StartError {
+    Executor { shard: usize, text: String },
+    Pulse(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Executor { shard, text } => write!(f, "shard {shard} could not start: {text}"),
+            StartError::Pulse(e) => write!(f, "the pulse thread could not start: {e}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// Running shards; `join` waits for all main tasks.
+#[derive(Debug)]
+pub struct RunningShards<T: Send + 'static> {
+    handles: Vec<ExecutorJoinHandle<T>>,
+    _pulse: PulseThread,
+}
+
+/// Starts `specs.len()` shards. `main` is called once on each shard's own thread with its context and gives the
+/// shard's main task; the shard ends when that task does.
+pub fn start<M, F, T>(specs: &[ShardSpec], pulse_cpu: Option<usize>, main: M) -> Result<RunningShards<T>, StartError>
+where
+    M: Fn(ShardContext) -> F + Clone + Send + 'static,
+    F: Future<Output = T> + 'static,
+    T: Send + 'static,
+{
+    checks::register_membarrier();
+    let pulses: Vec<Arc<PulseState>> = specs.iter().map(|_| Arc::default()).collect();
+    let mut handles = Vec::with_capacity(specs.len());
+    for (index, spec) in specs.iter().enumerate() {
+        let context = ShardContext { index, count: specs.len(), pulse: pulses[index].clone() };
+        let main = main.clone();
+        let flag = Arc::new(AtomicBool::new(false));
+        let builder = LocalExecutorBuilder::new(spec.cpu.map_or(Placement::Unbound, Placement::Fixed))
+            .name(&format!("shard-{index}"))
+            .io_memory(checks::io_memory_that_fits(spec.io_memory_bytes))
+            .ring_depth(RING_DEPTH)
+            .preempt_timer(Duration::from_micros(spec.preempt_timer_us));
+        let handle = builder
+            .spawn(move || async move {
+                let echo = task::spawn("pulse", context.pulse.clone().echo(flag.clone()));
+                let result = match task::spawn("main", main(context)).join().await {
+                    Some(result) => result,
+                    None => unreachable!("the main task sends its result or ends the process"),
+                };
+                // The last pulse ends the echo task, so that its waker is gone before the executor is.
+                flag.store(true, Ordering::Release);
+                let _ = echo.join().await;
+                result
+            })
+            .map_err(|e| StartError::Executor { shard: index, text: e.to_string() })?;
+        handles.push(handle);
+    }
+    let pulse = PulseThread::start(pulses, crate::limits::PULSE_INTERVAL_MS, pulse_cpu).map_err(StartError::Pulse)?;
+    Ok(RunningShards { handles, _pulse: pulse })
+}
+
+impl<T: Send + 'static> RunningShards<T> {
+    /// Waits until every shard's main task has ended.
+    pub fn join(self) -> Result<Vec<T>, StartError> {
+        let mut results = Vec::with_capacity(self.handles.len());
+        for (shard, handle) in self.handles.into_iter().enumerate() {
+            let result = handle.join().map_err(|e| StartError::Executor { shard, text: e.to_string() })?;
+            results.push(result);
+        }
+        Ok(results)
+    }
+}

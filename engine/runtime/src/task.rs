@@ -1,0 +1,123 @@
+//! Tasks of a shard. Every task has a name and an owner; a panic in one ends the process with a sentence, because a
+//! shard with a dead task would keep clients waiting for ever.
+
+use std::cell::Cell;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+
+use futures_lite::FutureExt;
+
+use crate::sync::{Notify, OneshotReceiver, oneshot};
+
+/// What came of a task: join it, or let it go on by itself by dropping the handle.
+#[derive(Debug)]
+pub struct TaskHandle<T>(OneshotReceiver<T>);
+
+impl<T> TaskHandle<T> {
+    /// Waits for the task's result. `None` only when the shard ends first.
+    pub async fn join(self) -> Option<T> {
+        self.0.await
+    }
+}
+
+/// Starts a task on this shard.
+pub fn spawn<T: 'static>(name: &'static str, future: impl Future<Output = T> + 'static) -> TaskHandle<T> {
+    let (sender, receiver) = oneshot();
+    glommio::spawn_local(async move {
+        match AssertUnwindSafe(future).catch_unwind().await {
+            Ok(value) => sender.send(value),
+            Err(panic) => die(name, &*panic),
+        }
+    })
+    .detach();
+    TaskHandle(receiver)
+}
+
+/// Text of a panic's payload.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a value that is not text")
+}
+
+fn die(name: &str, panic: &(dyn std::any::Any + Send)) -> ! {
+    eprintln!(
+        "ringlog: task `{name}` panicked: {}. The shard cannot go on, so the process ends now; what was acknowledged is on disk. Start it again, and please report this.",
+        panic_text(panic)
+    );
+    std::process::abort();
+}
+
+/// A closure on the blocking pool panicked; its text.
+#[derive(Debug, Clone)]
+pub struct BlockingPanic(pub String);
+
+impl fmt::Display for BlockingPanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "work on the blocking pool panicked: {}", self.0)
+    }
+}
+
+impl std::error::Error for BlockingPanic {}
+
+/// Runs `work` on the shard's pool thread: for anything longer than about 100 microseconds and for system calls that
+/// may block. A panic comes back as an error instead of hanging the caller.
+pub async fn spawn_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, BlockingPanic> {
+    glommio::executor()
+        .spawn_blocking(move || {
+            std::panic::catch_unwind(AssertUnwindSafe(work)).map_err(|p| BlockingPanic(panic_text(&*p).to_string()))
+        })
+        .await
+}
+
+/// Tasks with one owner that waits for all of them.
+#[derive(Clone, Debug, Default)]
+pub struct TaskGroup {
+    state: Rc<GroupState>,
+}
+
+#[derive(Debug, Default)]
+struct GroupState {
+    running: Cell<usize>,
+    ended: Notify,
+}
+
+impl TaskGroup {
+    pub fn new() -> TaskGroup {
+        TaskGroup::default()
+    }
+
+    pub fn spawn(&self, name: &'static str, future: impl Future<Output = ()> + 'static) {
+        let state = self.state.clone();
+        state.running.set(state.running.get() + 1);
+        spawn(name, async move {
+            future.await;
+            state.running.set(state.running.get() - 1);
+            state.ended.notify();
+        });
+    }
+
+    pub fn running(&self) -> usize {
+        self.state.running.get()
+    }
+
+    /// Resolves when none runs any more.
+    pub async fn wait(&self) {
+        loop {
+            let seen = self.state.ended.version();
+            if self.state.running.get() == 0 {
+                return;
+            }
+            self.state.ended.changed_since(seen).await;
+        }
+    }
+}
+
+/// Gives other tasks of the shard a turn. Sockets and timers are only looked at every preempt interval while tasks stay
+/// runnable, so this is for loops that also wait on something real.
+pub async fn yield_now() {
+    futures_lite::future::yield_now().await;
+}

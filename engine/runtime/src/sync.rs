@@ -8,10 +8,34 @@ use std::task::{Poll, Waker};
 
 /// An event that many tasks may wait for. A waiter that took its [`Notify::version`] before it looked at the guarded
 /// state cannot miss a change: `changed_since` returns at once if the version moved on meanwhile.
+///
+/// Waiters that go away take their entry with them, so an event that never comes keeps nothing of them.
 #[derive(Debug, Default)]
 pub struct Notify {
     version: Cell<u64>,
-    waiters: RefCell<Vec<Waker>>,
+    waiters: RefCell<Waiters>,
+}
+
+#[derive(Debug, Default)]
+struct Waiters {
+    entries: std::collections::BTreeMap<u64, Waiter>,
+    next: u64,
+}
+
+impl Waiters {
+    fn insert(&mut self, waiter: Waiter) -> u64 {
+        let key = self.next;
+        self.next += 1;
+        self.entries.insert(key, waiter);
+        key
+    }
+}
+
+#[derive(Debug)]
+enum Waiter {
+    Task(Waker),
+    /// Passes the event on: one task may watch many events without a waker in each (wakers are counted in 16 bits).
+    Chain(Rc<Notify>),
 }
 
 impl Notify {
@@ -23,33 +47,90 @@ impl Notify {
         self.version.get()
     }
 
-    /// Wakes everyone who waits.
+    /// Wakes everyone who waits, in the order in which they began to.
     pub fn notify(&self) {
         self.version.set(self.version.get() + 1);
-        let waiters = std::mem::take(&mut *self.waiters.borrow_mut());
-        for waker in waiters {
-            waker.wake();
+        if self.waiters.borrow().entries.is_empty() {
+            return;
+        }
+        let waiters = std::mem::take(&mut self.waiters.borrow_mut().entries);
+        for waiter in waiters.into_values() {
+            match waiter {
+                Waiter::Task(waker) => waker.wake(),
+                Waiter::Chain(next) => next.notify(),
+            }
         }
     }
 
     /// Resolves once the version differs from `seen`.
-    pub async fn changed_since(&self, seen: u64) {
-        poll_fn(|cx| {
-            if self.version.get() != seen {
-                return Poll::Ready(());
-            }
-            let mut waiters = self.waiters.borrow_mut();
-            if !waiters.iter().any(|w| w.will_wake(cx.waker())) {
-                waiters.push(cx.waker().clone());
-            }
-            Poll::Pending
-        })
-        .await;
+    pub fn changed_since(&self, seen: u64) -> Changed<'_> {
+        Changed { notify: self, seen, key: None }
     }
 
     /// Resolves at the next `notify` after this call.
-    pub async fn changed(&self) {
-        self.changed_since(self.version()).await;
+    pub fn changed(&self) -> Changed<'_> {
+        self.changed_since(self.version())
+    }
+
+    /// Passes the next event on to `target`, once, unless the subscription is dropped first.
+    pub fn subscribe<'a>(&'a self, target: &Rc<Notify>) -> Subscription<'a> {
+        let key = self.waiters.borrow_mut().insert(Waiter::Chain(target.clone()));
+        Subscription { notify: self, key }
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.waiters.borrow().entries.len()
+    }
+}
+
+/// See [`Notify::subscribe`].
+#[derive(Debug)]
+pub struct Subscription<'a> {
+    notify: &'a Notify,
+    key: u64,
+}
+
+impl Drop for Subscription<'_> {
+    fn drop(&mut self) {
+        self.notify.waiters.borrow_mut().entries.remove(&self.key);
+    }
+}
+
+/// See [`Notify::changed_since`].
+#[derive(Debug)]
+pub struct Changed<'a> {
+    notify: &'a Notify,
+    seen: u64,
+    key: Option<u64>,
+}
+
+impl Future for Changed<'_> {
+    type Output = ();
+
+    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        if self.notify.version.get() != self.seen {
+            return Poll::Ready(());
+        }
+        let mut waiters = self.notify.waiters.borrow_mut();
+        if let Some(key) = self.key
+            && let Some(entry) = waiters.entries.get_mut(&key)
+        {
+            *entry = Waiter::Task(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let key = waiters.insert(Waiter::Task(cx.waker().clone()));
+        drop(waiters);
+        self.key = Some(key);
+        Poll::Pending
+    }
+}
+
+impl Drop for Changed<'_> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.notify.waiters.borrow_mut().entries.remove(&key);
+        }
     }
 }
 

@@ -235,6 +235,13 @@ fn waiting_has_deadlines_budgets_and_order() {
     run(|| async {
         let notify = Rc::new(sync::Notify::new());
         assert_eq!(sync::before(clock::now_ms() + 5, notify.changed()).await, None);
+        assert_eq!(notify.waiting(), 0, "a waiter that gave up leaves nothing behind");
+        let chained = Rc::new(sync::Notify::new());
+        let seen = chained.version();
+        let subscription = notify.subscribe(&chained);
+        notify.notify();
+        chained.changed_since(seen).await;
+        drop(subscription);
         let budget = sync::Budget::new(10);
         let first = budget.take(25).await;
         let waiting = budget.clone();

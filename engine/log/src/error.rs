@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use model::Offset;
 use runtime::IoError;
@@ -11,11 +11,11 @@ use runtime::IoError;
 #[derive(Clone, Debug)]
 pub enum LogError {
     /// The device refused a write or sync. The partition's log takes no more appends until a restart.
-    Storage(Rc<str>),
+    Storage(Arc<str>),
     /// The device or quota is full; nothing was lost, and it may pass by itself.
-    Full(Rc<str>),
+    Full(Arc<str>),
     /// A file operation failed without touching acknowledged data.
-    Io(Rc<str>),
+    Io(Arc<str>),
     /// Asked for what the log does not hold.
     OffsetOutOfRange { asked: Offset, log_start_offset: Offset, log_end_offset: Offset },
     /// Bytes that were durable are damaged; other ranges of the partition still answer.
@@ -61,7 +61,7 @@ impl std::error::Error for LogError {}
 
 impl From<IoError> for LogError {
     fn from(error: IoError) -> LogError {
-        let text: Rc<str> = error.to_string().into();
+        let text: Arc<str> = error.to_string().into();
         if error.is_full() { LogError::Full(text) } else { LogError::Io(text) }
     }
 }

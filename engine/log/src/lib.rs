@@ -1,1 +1,56 @@
-//! placeholder
+//! # One partition's log
+//!
+//! Segments, appender, indexes, reader, batch cache, recovery, retention. No network protocol, no leadership: epochs
+//! come as plain numbers, batches come validated.
+//!
+//! **Produce.** [`PartitionLog::append`] copies a batch once into the tail chunk, patches it there and returns (stage
+//! one, *ordered*). The shard's committer writes and syncs whatever is pending, all partitions together, and moves the
+//! partition's written and durable ends; [`PartitionLog::wait_written`] (`acks=1`) and [`PartitionLog::wait_durable`]
+//! (`acks=all`) resolve then (stage two, *done*).
+//!
+//! **Fetch.** [`PartitionLog::read`] gives whole batches: chunks by reference, verified file ranges for `sendfile`, or
+//! direct reads.
+//!
+//! **Rule.** Each partition has one contiguous durable end. Nothing above it is acknowledged to `acks=all` or shown.
+//!
+//! Ownership: a [`LogShard`] and its [`PartitionLog`]s live on one shard and are never `Send`. A [`DataDir`] is opened
+//! once per start and shared. Order of a stop: `LogShard::stop_clean` on every shard, then `DataDir::close_clean`.
+//!
+//! Files are Apache Kafka's byte for byte after a clean stop; the checkpoint, lock and identity files of the data folder
+//! are our own ([`data_dir`]).
+
+mod cache;
+mod committer;
+mod config;
+pub mod data_dir;
+mod error;
+mod file_table;
+mod format;
+pub mod fuzz_targets;
+mod index_cache;
+pub mod limits;
+mod partition;
+mod scan;
+mod segment;
+mod shard;
+mod shard_dir;
+mod tail;
+mod watermark;
+
+pub use config::{Appended, Durability, LogConfig, PartitionSpec, Patch, Placement, StartMode, Timestamps};
+pub use data_dir::{DataDir, FoundPartition};
+pub use error::{DataDirError, LogError};
+pub use format::checkpoint::CheckpointEntry;
+pub use format::identity::Identity;
+pub use partition::PartitionLog;
+pub use partition::read::{ReadSlices, Slice};
+pub use partition::retention::Retained;
+pub use partition::roll::Rolled;
+pub use partition::scan_headers::HeaderScan;
+pub use partition::time_lookup::TimeHit;
+pub use scan::ReadLimits;
+pub use segment::Fill;
+pub use shard::{LogShard, LogShardConfig, LogShardStats, Opened};
+
+#[cfg(test)]
+mod tests;

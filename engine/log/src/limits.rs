@@ -64,7 +64,7 @@ pub const SCAN_WINDOW: usize = 1 << 20;
 /// Seconds without an append after which a durable partition gives its chunks back.
 pub const IDLE_AFTER_MS: i64 = 10_000;
 /// Milliseconds between two looks for idle partitions.
-pub const IDLE_CHECK_MS: u64 = 1_000;
+pub const IDLE_CHECK_MS: i64 = 1_000;
 /// Cached chunks looked at in one eviction before it gives up for now.
 pub const EVICT_LOOKS: usize = 64;
 /// Largest payload that time lookups inflate.
@@ -75,3 +75,9 @@ pub const SEGMENTS_MAX: usize = 1 << 20;
 pub const DIR_NAMES_MAX: usize = 4 << 20;
 /// Folders sealed, trimmed or recovered together at a stop or start.
 pub const PARTITIONS_IN_PARALLEL: usize = 32;
+/// Parts (chunk rows, file ranges) that one read joins.
+pub const READ_PARTS: usize = 8;
+/// Distance of the places within a verified window where a file range may begin or end.
+pub const MARK_BYTES: u64 = 32 << 10;
+/// First read of a tail scan: most tails behind a recovery point are short.
+pub const RECOVERY_FIRST_READ: usize = 64 << 10;

@@ -6,13 +6,16 @@
 //! * [`ids`]: newtypes for what is numbered.
 //! * [`batch`] and [`builder`]: record batch v2, read without allocation and written for our own use.
 //! * [`varint`]: zig-zag and unsigned variable-length integers.
+//! * [`compression`]: inflating and deflating record sections, always under a cap.
 //! * [`config`]: the one table of configuration properties and what is read off it.
 //! * [`error_code`]: Kafka's numbers, the only place that has them.
 
 pub mod batch;
 pub mod builder;
+pub mod compression;
 pub mod config;
 pub mod error_code;
+pub mod fuzz_targets;
 pub mod ids;
 pub mod varint;
 

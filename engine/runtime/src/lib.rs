@@ -10,7 +10,7 @@
 //! * [`pulse`]: the thread that keeps every shard awake, and the stall figure it gives.
 //! * [`file`]: direct I/O; [`fs`]: small file work on a pool thread; [`shared_file`]: page cache for `sendfile`.
 //! * [`net`]: acceptor thread and sockets; [`buffers`]: aligned ref-counted chunks.
-//! * [`sync`]: events and channels within a shard; [`clock`]; [`random`]; [`checks`]: what a host must offer.
+//! * [`sync`]: events and channels within a shard; [`clock`]; [`random`]; [`checks`]: what a host must offer; [`signals`].
 //!
 //! Ownership: what is `Rc` here never leaves its shard. What crosses is a mailbox message, a [`buffers::Chunk`] slice
 //! (`bytes::Bytes`) or a [`shared_file::SharedFile`].
@@ -28,6 +28,7 @@ pub mod pulse;
 pub mod random;
 pub mod shard;
 pub mod shared_file;
+pub mod signals;
 pub mod sync;
 pub mod task;
 pub mod testing;

@@ -240,11 +240,11 @@ impl Socket {
         self.peer
     }
 
-    /// Reads what is there into the spare room of `buffer` (at least one byte of room must be reserved). 0: the peer
-    /// closed its side.
-    pub async fn read(&self, buffer: &mut BytesMut) -> io::Result<usize> {
-        let spare = buffer.spare_capacity_mut();
-        assert!(!spare.is_empty(), "the caller reserves room");
+    /// Reads what is there, at most `max` bytes, behind the bytes of `buffer`, which gets room for them. 0: the peer closed
+    /// its side.
+    pub async fn read(&self, buffer: &mut BytesMut, max: usize) -> io::Result<usize> {
+        buffer.reserve(max);
+        let spare = &mut buffer.spare_capacity_mut()[..max];
         // SAFETY: the slice is only written to (by recv), never read, before `set_len` covers what was written.
         let target = unsafe { std::slice::from_raw_parts_mut(spare.as_mut_ptr().cast::<u8>(), spare.len()) };
         let count = poll_fn(|cx| Pin::new(&mut *self.stream.borrow_mut()).poll_read(cx, target)).await?;

@@ -217,6 +217,12 @@ impl<T> LocalQueue<T> {
         self.items.borrow_mut().pop_front()
     }
 
+    /// Takes the first item if `wanted` says so.
+    pub fn try_pop_if(&self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        let mut items = self.items.borrow_mut();
+        if wanted(items.front()?) { items.pop_front() } else { None }
+    }
+
     pub fn len(&self) -> usize {
         self.items.borrow().len()
     }

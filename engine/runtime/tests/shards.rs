@@ -159,8 +159,7 @@ fn sockets_echo_under_load() {
                 connections.spawn("echo", async move {
                     let mut buffer = BytesMut::new();
                     loop {
-                        buffer.reserve(64 << 10);
-                        if socket.read(&mut buffer).await.unwrap() == 0 {
+                        if socket.read(&mut buffer, 64 << 10).await.unwrap() == 0 {
                             break;
                         }
                         socket.send_bytes(vec![Bytes::new(), buffer.split().freeze()]).await.unwrap();

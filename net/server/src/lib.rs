@@ -1,1 +1,31 @@
-//! placeholder
+//! # The door
+//!
+//! Listeners, connections and handlers: turns frames into calls on the shards that own partitions, and their answers
+//! into frames.
+//!
+//! * [`node`]: starts a node from its configuration and stops it.
+//! * `shard`: what one shard owns; `mail`: what shards say to each other.
+//! * `view`, `placement`: what every shard knows of the cluster, and which shard owns which partition.
+//! * `connection`: reading, pipelining, writing; `dispatch`: one match from API key to handler.
+//! * `handlers`: one file for each API, named by its key: the listing is the API table.
+//!
+//! The produce way: `connection` -> `handlers/00_produce.rs` groups partitions by owner -> one message for each shard ->
+//! `shard/produce.rs` appends -> the answer leaves in request order. The fetch way: `handlers/01_fetch.rs` plans from the
+//! session -> `shard/fetch.rs` reads references -> the connection sends them in one vectored write.
+
+mod boot;
+mod cluster;
+mod connection;
+mod dispatch;
+mod groups;
+mod handlers;
+pub mod limits;
+mod mail;
+pub mod node;
+mod placement;
+mod sessions;
+mod shard;
+mod topics;
+mod view;
+
+pub use node::{Node, NodeOptions, StartError, Started};

@@ -26,6 +26,8 @@
 //! | `frame.rs` | size prefix: how many bytes until a request is whole |
 //! | `header.rs` | request and response headers |
 //! | `reader.rs`, `writer.rs`, `records.rs`, `chunk.rs` | primitive types |
+//! | `topic.rs` | topics by name or id, and the walk over their partitions |
+//! | `error.rs` | everything that can be wrong with bytes |
 //! | `api.rs` | what the table of APIs means; the table itself is generated |
 //! | `produce/`, `fetch/` | walkers and encoders for the two ways |
 //! | `generated/` | every message, from `schema/`, by `cargo xtask generate` |

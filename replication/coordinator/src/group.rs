@@ -63,6 +63,8 @@ pub(crate) const CONSUMER_PROTOCOL_TYPE: &str = "consumer";
 pub(crate) struct Group {
     pub(crate) id: Arc<str>,
     pub(crate) incarnation: u64,
+    /// The log has something that makes the group exist, its own record or a commit, or its own record is on its way.
+    pub(crate) persisted: bool,
     pub(crate) state: GroupState,
     pub(crate) previous_state: GroupState,
     /// Wall clock of the last change of state; unknown for groups loaded from old records.
@@ -96,6 +98,7 @@ impl Group {
         Group {
             id,
             incarnation: cx.incarnation(),
+            persisted: false,
             state: GroupState::Empty,
             previous_state: GroupState::Dead,
             state_timestamp_ms: Some(cx.now.wall_ms),
@@ -147,8 +150,7 @@ impl Group {
     /// Nothing is known of it that the log would not say by saying nothing.
     pub(crate) fn is_void(&self) -> bool {
         self.state == GroupState::Empty
-            && self.generation_id == 0
-            && self.protocol_type.is_none()
+            && !self.persisted
             && self.members.is_empty()
             && self.pending_joins.is_empty()
             && self.offsets.is_void()
@@ -356,7 +358,7 @@ impl Group {
             self.protocol_name.as_ref().and_then(|protocol| {
                 let mut topics = BTreeSet::new();
                 for member in self.members.values() {
-                    topics.extend(subscription::topics(&member.metadata(protocol))?);
+                    subscription::add_topics(&member.metadata(protocol), &mut topics)?;
                 }
                 Some(topics)
             })

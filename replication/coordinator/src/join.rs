@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::coordinator::GroupCoordinator;
 use crate::group::{Group, GroupState};
 use crate::limits;
-use crate::member::{Member, Session, generate_member_id, without_duplicates};
+use crate::member::{Member, Session, generate_member_id, to_keep};
 use crate::records::group_metadata;
 use crate::request::JoinRequest;
 use crate::response::{AppendId, Response, Ticket};
@@ -36,6 +36,7 @@ impl GroupCoordinator {
         if is_new_group && append.is_none() {
             // As Kafka does: a group exists in the log from its first join on.
             let record = group_metadata::empty_record(group);
+            group.persisted = true;
             self.cx.append(vec![record], After::Created(group.reference()));
         }
     }
@@ -54,7 +55,7 @@ impl GroupCoordinator {
         if request.rebalance_timeout_ms < 0 {
             request.rebalance_timeout_ms = request.session_timeout_ms;
         }
-        request.protocols = without_duplicates(std::mem::take(&mut request.protocols));
+        request.protocols = to_keep(std::mem::take(&mut request.protocols));
         Ok(())
     }
 
@@ -204,7 +205,7 @@ impl Group {
             cx.reply_join_error(ticket, &request.member_id, error);
             return None;
         }
-        let Some(member) = self.members.get(request.member_id.as_str()) else { return None };
+        let member = self.members.get(request.member_id.as_str())?;
         let says_nothing_new = member.protocols == request.protocols;
         let repeat_answer = match self.state {
             GroupState::CompletingRebalance => says_nothing_new,

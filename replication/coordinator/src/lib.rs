@@ -12,6 +12,24 @@
 //! ticket is answered exactly once. State is what the log says: [`GroupCoordinator::replay`] of all records in order, then
 //! [`GroupCoordinator::finish_loading`].
 //!
+//! ```
+//! use ringlog_coordinator::*;
+//!
+//! let mut coordinator = GroupCoordinator::new(CoordinatorConfig::default());
+//! // ... coordinator.replay(key, value) for every record of the partition ...
+//! let now = Now { monotonic_ms: 0, wall_ms: 1_800_000_000_000 };
+//! coordinator.finish_loading(now);
+//! coordinator.delete_groups(now, Ticket(1), vec!["unknown".to_owned()]);
+//! while let Some(effect) = coordinator.poll_effect() {
+//!     match effect {
+//!         Effect::Reply { ticket, response } => println!("to the connection of {ticket:?}: {response:?}"),
+//!         // Write and sync the records; later: coordinator.append_done(now, append_id, result)
+//!         Effect::Append { append_id, records } => println!("{append_id:?}: {} records", records.len()),
+//!     }
+//! }
+//! assert!(coordinator.next_deadline_ms().is_some(), "call on_timer then");
+//! ```
+//!
 //! Budget: a heartbeat is two map look-ups and no allocation; a commit allocates its records and nothing that grows with
 //! the group; every map has a bound in [`limits`].
 //!
@@ -66,7 +84,6 @@ pub use response::{
 };
 
 #[cfg(test)]
-#[path = "../tests/support/mod.rs"]
 mod test_support;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub const MAX_PENDING_MEMBERS_PER_GROUP: usize = 10_000;
 pub const MAX_PROTOCOLS_PER_MEMBER: usize = 64;
 
 /// Bytes of all the protocols' metadata of a member. It is held in memory and, for the chosen one, in each record.
-pub const MAX_PROTOCOL_METADATA_BYTES: usize = 4 << 20;
+pub const MAX_PROTOCOL_METADATA_BYTES: usize = 1 << 20;
 
 /// Longest string that the records' 16-bit length can say.
 pub const MAX_STRING_BYTES: usize = i16::MAX as usize;

@@ -63,12 +63,13 @@ pub(crate) fn generate_member_id(prefix: &str, random: u128) -> Arc<str> {
     Arc::from(format!("{}-{a}-{b}-{c}-{d}-{e}", &prefix[..end]))
 }
 
-/// A list of protocols with each name once: the first mention counts, as in Kafka's keyed collection.
-pub(crate) fn without_duplicates(protocols: Vec<Protocol>) -> Vec<Protocol> {
+/// A list of protocols to keep: each name once (the first mention counts, as in Kafka's keyed collection), and copied, so
+/// that a member does not pin the buffer that its request came in.
+pub(crate) fn to_keep(protocols: Vec<Protocol>) -> Vec<Protocol> {
     let mut kept: Vec<Protocol> = Vec::with_capacity(protocols.len());
     for protocol in protocols {
         if kept.iter().all(|k| k.name != protocol.name) {
-            kept.push(protocol);
+            kept.push(Protocol { name: protocol.name, metadata: Bytes::copy_from_slice(&protocol.metadata) });
         }
     }
     kept
@@ -94,6 +95,6 @@ mod tests {
     #[test]
     fn duplicate_protocols_count_once() {
         let p = |name: &str, metadata: &'static [u8]| Protocol { name: name.into(), metadata: metadata.into() };
-        assert_eq!(without_duplicates(vec![p("a", b"1"), p("b", b"2"), p("a", b"3")]), vec![p("a", b"1"), p("b", b"2")]);
+        assert_eq!(to_keep(vec![p("a", b"1"), p("b", b"2"), p("a", b"3")]), vec![p("a", b"1"), p("b", b"2")]);
     }
 }

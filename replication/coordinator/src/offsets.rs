@@ -61,6 +61,10 @@ impl GroupOffsets {
         !self.pending.is_empty() && self.pending.contains_key(&(topic.clone(), partition))
     }
 
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     pub(crate) fn is_void(&self) -> bool {
         self.committed.is_empty() && self.pending.is_empty()
     }

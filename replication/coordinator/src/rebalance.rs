@@ -49,12 +49,7 @@ impl Group {
     }
 
     /// The initial delay is over: wait on if somebody came meanwhile, at most for the rebalance timeout in all.
-    pub(crate) fn on_initial_delay(
-        &mut self,
-        cx: &mut Context,
-        delay_ms: i64,
-        remaining_ms: i64,
-    ) -> Option<AppendId> {
+    pub(crate) fn on_initial_delay(&mut self, cx: &mut Context, delay_ms: i64, remaining_ms: i64) -> Option<AppendId> {
         self.join_timer = None;
         if self.new_member_added && remaining_ms != 0 {
             self.new_member_added = false;
@@ -112,6 +107,7 @@ impl Group {
         self.next_generation(cx);
         if self.state == GroupState::Empty {
             let record = group_metadata::record(self, |_| Bytes::new());
+            self.persisted = true;
             return Some(cx.append(vec![record], After::Nothing));
         }
         self.answer_joins(cx);

@@ -38,7 +38,7 @@ impl Group {
     ) -> Option<AppendId> {
         let old_leader = self.leader.clone();
         self.rename_member(cx, old_member_id, &new_member_id);
-        let Some(member) = self.members.get(&new_member_id) else { return None };
+        let member = self.members.get(&new_member_id)?;
         let old_protocols = member.protocols.clone();
         let old_timeouts = (member.rebalance_timeout_ms, member.session_timeout_ms);
         let timeouts = (request.rebalance_timeout_ms, request.session_timeout_ms);

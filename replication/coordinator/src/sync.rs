@@ -69,9 +69,7 @@ impl Group {
             GroupState::Dead => return Err(ErrorCode::CoordinatorNotAvailable),
             _ => self.validate_member(&request.member_id, request.group_instance_id.as_deref())?,
         }
-        let differs = |asked: &Option<String>, ours: &Option<String>| {
-            matches!((asked, ours), (Some(asked), Some(ours)) if asked != ours)
-        };
+        let differs = |asked: &Option<String>, ours: &Option<String>| matches!((asked, ours), (Some(asked), Some(ours)) if asked != ours);
         if request.generation_id != self.generation_id {
             Err(ErrorCode::IllegalGeneration)
         } else if differs(&request.protocol_type, &self.protocol_type)
@@ -94,10 +92,13 @@ impl Group {
             return None;
         }
         // Later mentions of a member win, as in Kafka; strangers are left out; who is not mentioned has nothing.
-        let mut given: BTreeMap<String, Bytes> = request.assignments.into_iter().collect();
+        // Copied, because it outlives the buffer of the request.
+        let mut given: BTreeMap<String, Bytes> =
+            request.assignments.iter().map(|(id, a)| (id.clone(), Bytes::copy_from_slice(a))).collect();
         let by_member: BTreeMap<Arc<str>, Bytes> =
             self.members.keys().map(|id| (id.clone(), given.remove(&**id).unwrap_or_default())).collect();
         let record = group_metadata::record(self, |m| by_member.get(&m.id).cloned().unwrap_or_default());
+        self.persisted = true;
         let assignment = Assignment { group: self.reference(), generation_id: self.generation_id, by_member };
         Some(cx.append(vec![record], After::Assigned(assignment)))
     }

@@ -38,9 +38,7 @@ fn change(image: &mut Image, command: &Command) -> Result<Outcome, Rejection> {
         Command::RegisterBroker { node, incarnation, host, port, rack } => {
             register_broker(image, *node, *incarnation, host, *port, rack.as_ref())
         }
-        Command::CreateTopic { name, id, assignments, configs } => {
-            image.create_topic(name, *id, assignments, configs)
-        }
+        Command::CreateTopic { name, id, assignments, configs } => image.create_topic(name, *id, assignments, configs),
         Command::DeleteTopic { id } => image.delete_topic(*id),
         Command::AddPartitions { id, first, assignments } => image.add_partitions(*id, *first, assignments),
         Command::AlterConfigs { resource, change } => image.alter_configs(resource, change),
@@ -125,8 +123,7 @@ fn allocate_producer_ids(image: &mut Image, node: NodeId, block_len: u32) -> Res
         return Err(Rejection::InvalidBlock);
     }
     let first = image.next_producer_id;
-    image.next_producer_id =
-        first.checked_add(i64::from(block_len)).ok_or(Rejection::Exhausted("producer ids"))?;
+    image.next_producer_id = first.checked_add(i64::from(block_len)).ok_or(Rejection::Exhausted("producer ids"))?;
     Ok(Outcome::ProducerIds { first: ProducerId(first), len: block_len })
 }
 

@@ -55,10 +55,8 @@ impl Image {
             return Err(Rejection::StalePartitionEpoch { current: state.partition_epoch });
         }
         change(state)?;
-        let outcome = Outcome::PartitionChanged {
-            leader_epoch: state.leader_epoch,
-            partition_epoch: state.partition_epoch,
-        };
+        let outcome =
+            Outcome::PartitionChanged { leader_epoch: state.leader_epoch, partition_epoch: state.partition_epoch };
         self.put_topic(Arc::new(topic));
         Ok(outcome)
     }

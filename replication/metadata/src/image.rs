@@ -4,6 +4,7 @@
 //! (`imbl` trees of `Arc`s): creating one topic among 10 000 copies a few tree nodes. Only [`crate::apply`] makes versions.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use imbl::OrdMap;
@@ -129,7 +130,8 @@ impl Image {
     /// Topics in the order of their names, beginning with the first name that is not below `first`: a cursor for answers
     /// that come in pages.
     pub fn topics_from(&self, first: &str) -> impl Iterator<Item = &Arc<Topic>> {
-        self.topic_ids.range::<_, str>(first..).filter_map(|(_, id)| self.topics.get(id))
+        let range = (Bound::Included(first), Bound::Unbounded);
+        self.topic_ids.range::<_, str>(range).filter_map(|(_, id)| self.topics.get(id))
     }
 
     /// All topics in the order of their ids.

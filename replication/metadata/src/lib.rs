@@ -13,6 +13,7 @@
 //! * [`command`], [`apply`](mod@apply): what may change it, and how. Deterministic, the only judge of names and epochs.
 //! * [`node`]: raft around it, without I/O: bytes to write go out as [`DiskStep`]s, messages as [`PeerMessage`]s.
 //! * [`journal_format`], [`disk_steps`]: the file format and the order of writes that a crash may cut anywhere.
+//! * [`driver`]: a node on a shard of `runtime`: performs the steps, publishes images, answers proposals.
 //! * [`stored`], [`stored_image`], [`envelope`]: how commands and snapshots look in bytes.
 //! * [`peer`]: messages between voters and their bounds-checked codec.
 
@@ -23,6 +24,7 @@ mod apply_topics;
 mod byte_io;
 pub mod command;
 pub mod disk_steps;
+pub mod driver;
 pub mod envelope;
 pub mod error;
 pub mod fuzz_targets;
@@ -43,6 +45,7 @@ pub mod topic_name;
 pub use apply::apply;
 pub use command::{Command, ConfigChange, ConfigOp, Outcome, Rejection};
 pub use disk_steps::{DiskStep, RecoveryPlan};
+pub use driver::{DriverConfig, MetadataHandle};
 pub use error::MetadataError;
 pub use image::{BrokerRegistration, ConfigResource, Configs, Image, Incarnation, PartitionState, Topic, TopicChange};
 pub use journal_format::{Identity, Recovered};

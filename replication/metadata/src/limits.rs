@@ -28,8 +28,11 @@ pub const MAX_UNCOMMITTED_BYTES: u64 = 32 << 20;
 /// Bytes of committed entries handed out at once.
 pub const MAX_COMMITTED_BYTES_PER_READY: u64 = 8 << 20;
 
-/// Bytes of a frame in the journal. A frame holds what one round persists, which `MAX_UNCOMMITTED_BYTES` bounds.
-pub const MAX_FRAME_LEN: usize = 128 << 20;
+/// Bytes of a frame in the journal. A frame holds what one round persists: `MAX_UNCOMMITTED_BYTES` bounds it on a leader,
+/// `MAX_PEER_INFLIGHT` messages on a follower.
+pub const MAX_FRAME_LEN: usize = 512 << 20;
+/// Bytes of a journal file read at a start: far beyond where a snapshot makes a new one.
+pub const MAX_JOURNAL_LEN: usize = 4 << 30;
 /// Bytes of an encoded snapshot: some two million partitions.
 pub const MAX_SNAPSHOT_LEN: usize = 256 << 20;
 

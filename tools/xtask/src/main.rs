@@ -1,11 +1,14 @@
 //! `cargo xtask`: the repository's own chores, one module a subcommand.
 
+mod fuzz;
 mod generate;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <subcommand>
-  generate [--check]   write net/wire/src/generated from net/wire/schema; --check: only say whether it is current";
+  generate [--check]   write net/wire/src/generated from net/wire/schema; --check: only say whether it is current
+  fuzz <target> [--seconds N] [--seed N] | --list | <target> --replay FILE
+                       feed a decoder mutated valid input; a panic is a finding";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -14,6 +17,7 @@ fn main() -> ExitCode {
         None => ("", [].as_slice()),
     };
     let outcome = match subcommand {
+        "fuzz" => fuzz::run(rest),
         "generate" => generate::run(rest),
         _ => Err(USAGE.to_owned()),
     };

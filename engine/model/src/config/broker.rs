@@ -222,7 +222,9 @@ impl Reader<'_> {
         let log_dir = match (log_dirs.pop(), log_dirs.is_empty()) {
             (Some(dir), true) if !dir.is_empty() => dir,
             (Some(_), false) => {
-                return Err(ConfigError::Conflict("log.dirs names several folders; a node has one data folder for now.".into()));
+                return Err(ConfigError::Conflict(
+                    "log.dirs names several folders; a node has one data folder for now.".into(),
+                ));
             }
             _ => return Err(ConfigError::Conflict("log.dirs is empty; name the data folder.".into())),
         };
@@ -305,7 +307,8 @@ fn check_listeners(listeners: &[Listener], advertised: &[Listener]) -> Result<()
     }
     match advertised.iter().find(|listener| listener.is_wildcard()) {
         Some(wildcard) => Err(ConfigError::Conflict(format!(
-            "Clients cannot connect to the wildcard address {wildcard}; say in advertised.listeners (--advertise HOST:PORT) which address they should use."
+            "Clients cannot connect to the wildcard address {wildcard}; say in advertised.listeners \
+             (--advertise HOST:PORT) which address they should use."
         ))),
         None => Ok(()),
     }

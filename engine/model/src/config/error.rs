@@ -9,17 +9,36 @@ use crate::error_code::ErrorCode;
 /// An operating error: the words came from a file, a command line or a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    Unknown { name: String, scope: Scope },
-    BadValue { name: &'static str, value: String, want: String },
-    Refused { name: String, value: String, default: Option<&'static str>, reason: &'static str },
-    ReadOnly { name: &'static str },
-    PerBroker { name: &'static str },
+    Unknown {
+        name: String,
+        scope: Scope,
+    },
+    BadValue {
+        name: &'static str,
+        value: String,
+        want: String,
+    },
+    Refused {
+        name: String,
+        value: String,
+        default: Option<&'static str>,
+        reason: &'static str,
+    },
+    ReadOnly {
+        name: &'static str,
+    },
+    PerBroker {
+        name: &'static str,
+    },
     /// Two values that are fine alone contradict each other.
     Conflict(String),
     /// Not `key=value`.
     Syntax(String),
     /// Another error, with the line of the file it stands in.
-    AtLine { line: usize, error: Box<ConfigError> },
+    AtLine {
+        line: usize,
+        error: Box<ConfigError>,
+    },
 }
 
 impl ConfigError {

@@ -26,7 +26,8 @@ impl Source {
 
 type Layer = BTreeMap<&'static str, Value>;
 
-/// The values that were set, strongest layer first: for this broker, for all brokers, in the file or on the command line.
+/// The values that were set, strongest layer first: for this broker, for all brokers, in the file or on the command
+/// line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Layers {
     node: Layer,
@@ -40,6 +41,11 @@ fn row(name: &str) -> &'static Property {
         Some(property) => property,
         None => panic!("{name} has no row in the table of broker properties"),
     }
+}
+
+/// `broker.id`'s -1 does not answer for `node.id`.
+fn is_unset(property: &Property, value: &Value) -> bool {
+    property.name == "node.id" && *value == Value::Number(-1)
 }
 
 /// A number in another unit of time. Equal units and units without a scale stay as they are; negative is "no limit".
@@ -113,11 +119,11 @@ impl Layers {
         })
     }
 
-    /// The value in force of one name, fallbacks included. `broker.id`'s -1 is "not set".
+    /// The value in force of one name, fallbacks included.
     pub(super) fn effective(&self, name: &str) -> Option<Value> {
         let property = row(name);
         let own = if property.synonyms.is_empty() { self.own(property) } else { self.set(property) };
-        own.or_else(|| self.first(property, property.synonyms).filter(|value| *value != Value::Number(-1)))
+        own.or_else(|| self.first(property, property.synonyms).filter(|value| !is_unset(property, value)))
             .or_else(|| default_of(property))
     }
 

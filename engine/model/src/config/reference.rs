@@ -36,7 +36,9 @@ pub fn help_text() -> String {
         );
         wrap(&mut out, property.doc);
     }
-    out.push_str("Every other broker property of Kafka is known too: the reference says which have no effect, and why.\n");
+    out.push_str(
+        "Every other broker property of Kafka is known too: the reference says which have no effect, and why.\n",
+    );
     out
 }
 
@@ -59,7 +61,8 @@ fn wrap(out: &mut String, text: &str) {
 
 /// The reference in Markdown: one table for topics, one for the broker, and the families of names.
 pub fn reference_markdown() -> String {
-    let mut out = String::from("# Configuration reference\n\nMade from the table in `engine/model/src/config`; do not edit.\n");
+    let mut out =
+        String::from("# Configuration reference\n\nMade from the table in `engine/model/src/config`; do not edit.\n");
     section(&mut out, Scope::Topic, "Topic properties", "Set when a topic is made, or altered at any time.");
     section(&mut out, Scope::Broker, "Broker properties", "Set in `--config FILE` or with `--set key=value`.");
     out.push_str("\n## Other broker properties of Kafka\n\nKnown by the beginning of their names.\n\n");
@@ -73,7 +76,8 @@ pub fn reference_markdown() -> String {
 
 fn section(out: &mut String, scope: Scope, title: &str, how: &str) {
     let _ = write!(out, "\n## {title}\n\n{how}\n\n");
-    out.push_str("| name | type | unit | default | allowed | changes | effect | what it does |\n|---|---|---|---|---|---|---|---|\n");
+    out.push_str("| name | type | unit | default | allowed | changes | effect | what it does |\n");
+    out.push_str("|---|---|---|---|---|---|---|---|\n");
     for property in table::all().filter(|property| property.scope == scope) {
         let _ = writeln!(
             out,

@@ -209,8 +209,7 @@ impl<'a> Iterator for FetchPartitions<'a> {
 
 impl<'a> ForgottenPartitions<'a> {
     fn open(reader: Reader<'a>, version: i16) -> Result<Self, WireError> {
-        let layout =
-            TopicLayout { least_partition: size_of::<i32>(), partition_has_tags: false, ..layout(version) };
+        let layout = TopicLayout { least_partition: size_of::<i32>(), partition_has_tags: false, ..layout(version) };
         let cursor = if version >= FIRST_WITH_SESSION {
             TopicCursor::open(reader, layout)?
         } else {
@@ -245,3 +244,7 @@ impl<'a> Iterator for ForgottenPartitions<'a> {
         self.cursor.item(step)
     }
 }
+
+#[cfg(test)]
+#[path = "walk_tests.rs"]
+mod tests;

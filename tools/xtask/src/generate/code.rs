@@ -116,8 +116,20 @@ impl<'s> Code<'s> {
             Kind::Int32 => 4,
             Kind::Int64 | Kind::Float64 => 8,
             Kind::Uuid => 16,
-            Kind::String => if flexible { 1 } else { 2 },
-            Kind::Bytes | Kind::Records | Kind::Array(_) => if flexible { 1 } else { 4 },
+            Kind::String => {
+                if flexible {
+                    1
+                } else {
+                    2
+                }
+            }
+            Kind::Bytes | Kind::Records | Kind::Array(_) => {
+                if flexible {
+                    1
+                } else {
+                    4
+                }
+            }
             Kind::Struct(name) => {
                 let fields = self.find(name).fields.iter();
                 let present = fields.filter(|field| {

@@ -34,7 +34,8 @@ pub fn prelude(code: Code<'_>, one: &Struct, body: &str) -> String {
 /// A message refuses versions that the schema does not describe.
 fn version_check(code: Code<'_>) -> String {
     let Versions { first, last } = code.api.versions;
-    let outside = if first == last { format!("version != {first}") } else { format!("!({first}..={last}).contains(&version)") };
+    let outside =
+        if first == last { format!("version != {first}") } else { format!("!({first}..={last}).contains(&version)") };
     format!(
         "if {outside} {{\nreturn Err(WireError::UnsupportedVersion {{ api_key: {}, version }});\n}}\n",
         code.api.key

@@ -77,7 +77,9 @@ fn value(code: Code<'_>, full_name: &str, field: &Field, place: &str, versions: 
         Some(condition) => {
             let null = format!("None => return Err(WireError::NullNotAllowed {{ field: {full_name:?} }}),");
             let plain = plain_value(code, &field.kind, "value", versions, false);
-            format!("if {condition} {{\n{with_null}}} else {{\nmatch &{place} {{\nSome(value) => {{ {plain} }}\n{null}\n}}\n}}\n")
+            format!(
+                "if {condition} {{\n{with_null}}} else {{\nmatch &{place} {{\nSome(value) => {{ {plain} }}\n{null}\n}}\n}}\n"
+            )
         }
     }
 }

@@ -112,8 +112,10 @@ fn write(output: &Path, files: &BTreeMap<String, String>) -> Result<(), String> 
 }
 
 fn compare(output: &Path, files: &BTreeMap<String, String>) -> Result<(), String> {
-    let mut wrong: Vec<String> =
-        stale_files(output, files)?.iter().map(|path| format!("{} is not generated any more", path.display())).collect();
+    let mut wrong: Vec<String> = stale_files(output, files)?
+        .iter()
+        .map(|path| format!("{} is not generated any more", path.display()))
+        .collect();
     for (name, content) in files {
         if !fs::read_to_string(output.join(name)).is_ok_and(|committed| committed == *content) {
             wrong.push(format!("{OUTPUT_FOLDER}/{name} is not what the schema says"));

@@ -24,7 +24,8 @@ pub fn definition(code: Code<'_>, one: &Struct) -> String {
 }
 
 fn default(code: Code<'_>, one: &Struct) -> String {
-    let mut source = format!("impl Default for {} {{\nfn default() -> Self {{\nSelf {{\n", code.struct_type(&one.name, "'_"));
+    let mut source =
+        format!("impl Default for {} {{\nfn default() -> Self {{\nSelf {{\n", code.struct_type(&one.name, "'_"));
     for field in &one.fields {
         source += &format!("{}: {},\n", names::field(&field.name), code::default_value(field));
     }
@@ -38,10 +39,9 @@ fn comment(field: &Field, known: Versions) -> String {
     if field.versions.condition(known).is_some() {
         facts.push(format!("versions {}", field.versions.describe()));
     }
-    if let Some(nullable) = field.nullable.filter(|nullable| !nullable.covers(known)) {
-        if nullable != field.versions {
-            facts.push(format!("null in {}", nullable.describe()));
-        }
+    let partly_null = |nullable: &Versions| !nullable.covers(known) && *nullable != field.versions;
+    if let Some(nullable) = field.nullable.filter(partly_null) {
+        facts.push(format!("null in {}", nullable.describe()));
     }
     if let Some(tag) = field.tag {
         facts.push(format!("tag {tag}"));

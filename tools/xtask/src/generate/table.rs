@@ -13,14 +13,20 @@ pub fn module_file(apis: &[Api]) -> String {
     let mut source = format!("//! Every message of every API, a module an API.\n{GENERATED}");
     source += "// Assignment after `default()` because the order of the wire is what matters here; a match of one\n";
     source += "// tag is a place for the next; the largest variant of the enums is not worth a box.\n";
-    source += "#![allow(\nclippy::field_reassign_with_default,\nclippy::large_enum_variant,\nclippy::single_match\n)]\n\n";
+    source +=
+        "#![allow(\nclippy::field_reassign_with_default,\nclippy::large_enum_variant,\nclippy::single_match\n)]\n\n";
     source += "mod any;\nmod api_key;\n";
     for api in apis {
         let _ = writeln!(source, "pub mod {};", names::snake(&api.name));
     }
     source += "\npub use any::{AnyRequest, AnyResponse};\npub use api_key::ApiKey;\n";
     for api in apis {
-        let _ = writeln!(source, "pub use {}::{{{name}Request, {name}Response}};", names::snake(&api.name), name = api.name);
+        let _ = writeln!(
+            source,
+            "pub use {}::{{{name}Request, {name}Response}};",
+            names::snake(&api.name),
+            name = api.name
+        );
     }
     source += "\n/// Calls `$callback!` with the name, request and response of every API.\n#[macro_export]\nmacro_rules! for_each_api {\n($callback:ident) => {\n$callback! {\n";
     for api in apis {
@@ -38,7 +44,11 @@ pub fn api_key_file(apis: &[Api]) -> String {
     for api in apis {
         let _ = writeln!(source, "{} = {},", api.name, api.key);
     }
-    let _ = writeln!(source, "}}\n\nimpl ApiKey {{\n/// In the order of their keys.\npub const ALL: [Self; {}] = [", apis.len());
+    let _ = writeln!(
+        source,
+        "}}\n\nimpl ApiKey {{\n/// In the order of their keys.\npub const ALL: [Self; {}] = [",
+        apis.len()
+    );
     for api in apis {
         let _ = writeln!(source, "Self::{},", api.name);
     }
@@ -95,7 +105,9 @@ fn advertised_first(apis: &[Api]) -> String {
 }
 
 pub fn any_file(apis: &[Api]) -> Result<String, String> {
-    let mut source = format!("//! One enum over all requests, one over all responses: for tools that do not care which.\n{GENERATED}");
+    let mut source = format!(
+        "//! One enum over all requests, one over all responses: for tools that do not care which.\n{GENERATED}"
+    );
     source += "use super::*;\n#[cfg(feature = \"samples\")]\nuse crate::sample::{Sample, SampleSource};\nuse crate::{Decode, Encode, Reader, WireError, Writer};\n\n";
     source += &any_enum(apis, Side::Request);
     source += &any_enum(apis, Side::Response);
@@ -117,7 +129,11 @@ fn any_enum(apis: &[Api], side: Side) -> String {
         "}}\n\nimpl<'a> Any{suffix}<'a> {{\npub fn decode(api: ApiKey, reader: &mut Reader<'a>, version: i16) -> Result<Self, WireError> {{\nOk(match api {{"
     );
     for api in apis {
-        let _ = writeln!(source, "ApiKey::{name} => Self::{name}({name}{suffix}::decode(reader, version)?),", name = api.name);
+        let _ = writeln!(
+            source,
+            "ApiKey::{name} => Self::{name}({name}{suffix}::decode(reader, version)?),",
+            name = api.name
+        );
     }
     source += "})\n}\n\npub fn api(&self) -> ApiKey {\nmatch self {\n";
     for api in apis {
@@ -145,7 +161,11 @@ fn any_sample(apis: &[Api], suffix: &str) -> String {
         "#[cfg(feature = \"samples\")]\nimpl Any{suffix}<'static> {{\npub fn sample(api: ApiKey, source: &mut SampleSource, version: i16) -> Self {{\nmatch api {{\n"
     );
     for api in apis {
-        let _ = writeln!(source, "ApiKey::{name} => Self::{name}({name}{suffix}::sample(source, version)),", name = api.name);
+        let _ = writeln!(
+            source,
+            "ApiKey::{name} => Self::{name}({name}{suffix}::sample(source, version)),",
+            name = api.name
+        );
     }
     source += "}\n}\n}\n\n";
     source

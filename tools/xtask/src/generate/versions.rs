@@ -19,7 +19,11 @@ impl Versions {
         } else {
             Self { first: number(text)?, last: number(text)? }
         };
-        if versions.first > versions.last { Err(format!("`{text}` is an empty range of versions")) } else { Ok(versions) }
+        if versions.first > versions.last {
+            Err(format!("`{text}` is an empty range of versions"))
+        } else {
+            Ok(versions)
+        }
     }
 
     pub fn covers(self, other: Self) -> bool {

@@ -1,0 +1,148 @@
+//! The committer: one object a shard that moves appended bytes to the disk and the written and durable ends with them.
+//! On the produce way, between stage one and stage two; no timer, no copy but into the write buffer.
+//!
+//! This is way 1, *per file*: a round is every partition that has something pending, their writes issued together, then
+//! one fdatasync for each file touched, issued together. The syncs of a round run beside the writes of the next; two
+//! write stages never overlap, because both would write the block that holds the end. A round begins as soon as the one
+//! before has written.
+//!
+//! The seam for a journal: partitions only call [`Committer::register`] and are told through `PartitionLog::wrote` and
+//! `PartitionLog::synced`; what lies between is this file's affair alone.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use runtime::{Notify, TaskGroup, TaskHandle, fs, spawn};
+
+use crate::error::LogError;
+use crate::limits::{ROUND_IN_FLIGHT, ROUND_PARTITIONS};
+use crate::partition::PartitionLog;
+use crate::partition::commit::Written;
+
+#[derive(Debug, Default)]
+pub(crate) struct Committer {
+    dirty: RefCell<VecDeque<Rc<PartitionLog>>>,
+    ready: Notify,
+    stopping: Cell<bool>,
+    rounds: Cell<u64>,
+}
+
+impl Committer {
+    /// Takes a partition into the next round. The partition calls it once until that round takes it up.
+    pub fn register(&self, log: Rc<PartitionLog>) {
+        self.dirty.borrow_mut().push_back(log);
+        self.ready.notify();
+    }
+
+    pub fn rounds(&self) -> u64 {
+        self.rounds.get()
+    }
+
+    /// After this the loop ends once nothing is pending.
+    pub fn stop(&self) {
+        self.stopping.set(true);
+        self.ready.notify();
+    }
+
+    fn take_round(&self) -> VecDeque<Rc<PartitionLog>> {
+        let mut dirty = self.dirty.borrow_mut();
+        let count = dirty.len().min(ROUND_PARTITIONS);
+        dirty.drain(..count).collect()
+    }
+
+    async fn next_round(&self) -> Option<VecDeque<Rc<PartitionLog>>> {
+        loop {
+            let seen = self.ready.version();
+            let round = self.take_round();
+            if !round.is_empty() {
+                self.rounds.set(self.rounds.get() + 1);
+                return Some(round);
+            }
+            if self.stopping.get() {
+                return None;
+            }
+            self.ready.changed_since(seen).await;
+        }
+    }
+
+    /// The loop; a task of the shard.
+    pub async fn run(self: Rc<Self>) {
+        let mut syncing: Option<TaskHandle<()>> = None;
+        while let Some(round) = self.next_round().await {
+            let written = write_stage(round).await;
+            if let Some(before) = syncing.take() {
+                before.join().await;
+            }
+            if !written.is_empty() {
+                syncing = Some(spawn("sync", sync_stage(written)));
+            }
+        }
+        if let Some(last) = syncing {
+            last.join().await;
+        }
+    }
+}
+
+/// Writes of a whole round. A partition that fails has poisoned itself; what comes back is to be synced.
+async fn write_stage(round: VecDeque<Rc<PartitionLog>>) -> VecDeque<Written> {
+    let written = Rc::new(RefCell::new(VecDeque::new()));
+    let out = written.clone();
+    each(round, move |log| {
+        let out = out.clone();
+        async move {
+            if let Some(written) = log.write_dirty().await {
+                out.borrow_mut().push_back(written);
+            }
+        }
+    })
+    .await;
+    written.take()
+}
+
+async fn sync_stage(written: VecDeque<Written>) {
+    // Folders made in this round: their parent is synced once for all of them.
+    let parents: BTreeSet<PathBuf> = written.iter().filter_map(|w| w.new_folder_in.clone()).collect();
+    let mut failed = BTreeMap::new();
+    for parent in parents {
+        if let Err(error) = fs::sync_dir(&parent).await {
+            failed.insert(parent, LogError::from(error));
+        }
+    }
+    let failed = Rc::new(failed);
+    each(written, move |written| {
+        let failed = failed.clone();
+        async move {
+            let error = written.new_folder_in.as_ref().and_then(|parent| failed.get(parent)).cloned();
+            let log = written.log.clone();
+            log.sync_written(written, error).await;
+        }
+    })
+    .await;
+}
+
+/// Runs `work` on every item with at most [`ROUND_IN_FLIGHT`] at a time.
+pub(crate) async fn each<T, F, W>(items: VecDeque<T>, work: W)
+where
+    T: 'static,
+    F: Future<Output = ()> + 'static,
+    W: Fn(T) -> F + Clone + 'static,
+{
+    let lanes = items.len().min(ROUND_IN_FLIGHT);
+    let items = Rc::new(RefCell::new(items));
+    let group = TaskGroup::new();
+    for _ in 1..lanes {
+        group.spawn("commit-lane", lane(items.clone(), work.clone()));
+    }
+    lane(items, work).await;
+    group.wait().await;
+}
+
+async fn lane<T, F: Future<Output = ()>>(items: Rc<RefCell<VecDeque<T>>>, work: impl Fn(T) -> F) {
+    loop {
+        let next = items.borrow_mut().pop_front();
+        let Some(item) = next else { return };
+        work(item).await;
+    }
+}

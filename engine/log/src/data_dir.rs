@@ -1,0 +1,291 @@
+//! A data folder: who it belongs to, whether it was closed cleanly, and what its checkpoint knew. Opened once per start
+//! and shared by all shards; afterwards immutable but for the clean mark.
+//!
+//! Files, all ours: `ringlog.lock` (held while the process lives), `ringlog.meta` (identity), `ringlog.checkpoint` (all
+//! partitions, as the last start left them), `ringlog.checkpoint.N` (what writer N of this start knows better) and
+//! `ringlog.clean`, which vouches for the checkpoint of one incarnation and is removed, durably, before the first
+//! append of the next start.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use model::{PartitionIndex, PartitionKey, TopicId};
+use runtime::fs::{self, LockedFile};
+use runtime::{IoError, random};
+
+use crate::config::StartMode;
+use crate::error::{DataDirError, LogError};
+use crate::format::checkpoint::{self, CheckpointEntry};
+use crate::format::identity::Identity;
+use crate::format::names::{self, METADATA_FILE};
+use crate::format::partition_metadata;
+use crate::limits::{CHECKPOINT_FILE, DIR_NAMES_MAX, SMALL_FILE};
+
+const LOCK: &str = "ringlog.lock";
+const META: &str = "ringlog.meta";
+const CHECKPOINT: &str = "ringlog.checkpoint";
+const PART_PREFIX: &str = "ringlog.checkpoint.";
+const CLEAN: &str = "ringlog.clean";
+
+/// A partition's folder that was there at the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundPartition {
+    pub topic: String,
+    pub partition: PartitionIndex,
+    /// `None` when `partition.metadata` is missing or not understood.
+    pub topic_id: Option<TopicId>,
+}
+
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    incarnation: u64,
+    was_clean: bool,
+    identity: Option<Identity>,
+    entries: BTreeMap<PartitionKey, CheckpointEntry>,
+    found: Vec<FoundPartition>,
+    /// Whether `ringlog.clean` may still be on disk.
+    marked_clean: AtomicBool,
+    _lock: LockedFile,
+}
+
+impl DataDir {
+    /// Opens (or makes) a data folder. After an unclean stop the checkpoint and its parts become one file first.
+    pub async fn open(path: &Path) -> Result<Arc<DataDir>, DataDirError> {
+        fs::create_dir_all(path).await?;
+        let lock =
+            LockedFile::take(&path.join(LOCK))?.ok_or_else(|| DataDirError::InUse(path.to_path_buf()))?;
+        let identity = read_identity(path).await?;
+        let listing = fs::read_dir(path).await?;
+        if listing.len() > DIR_NAMES_MAX {
+            let why = format!("it holds more than {DIR_NAMES_MAX} names");
+            return Err(DataDirError::Unreadable { path: path.to_path_buf(), why });
+        }
+        let incarnation = random::u64();
+        let stored = Stored::read(path, &listing).await?;
+        let was_clean = stored.clean;
+        let found = find_partitions(path, &listing, was_clean.then_some(&stored.entries)).await?;
+        if !was_clean {
+            stored.consolidate(path, incarnation).await?;
+        }
+        Ok(Arc::new(DataDir {
+            path: path.to_path_buf(),
+            incarnation,
+            was_clean,
+            identity,
+            entries: stored.entries,
+            found,
+            marked_clean: AtomicBool::new(was_clean),
+            _lock: lock,
+        }))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Random number of this start.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    pub fn was_clean(&self) -> bool {
+        self.was_clean
+    }
+
+    /// Partition folders that were there at the start, in name order.
+    pub fn found(&self) -> &[FoundPartition] {
+        &self.found
+    }
+
+    pub fn entries(&self) -> impl Iterator<Item = &CheckpointEntry> {
+        self.entries.values()
+    }
+
+    /// How `open_partition` has to open this one.
+    pub fn start_mode(&self, key: PartitionKey) -> StartMode {
+        let entry = self.entries.get(&key).cloned().map(Box::new);
+        match entry {
+            Some(entry) if self.was_clean => StartMode::Clean(entry),
+            entry => StartMode::Unclean(entry),
+        }
+    }
+
+    /// Whose folder it is, if it was used before.
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
+    }
+
+    /// Checks that the folder is ours, or makes it so.
+    pub async fn adopt(&self, ours: &Identity) -> Result<(), DataDirError> {
+        match &self.identity {
+            Some(found) if found.node_id != ours.node_id => Err(DataDirError::OtherNode {
+                path: self.path.clone(),
+                found: found.node_id.0,
+                ours: ours.node_id.0,
+            }),
+            Some(found) if found.cluster_id != ours.cluster_id => Err(DataDirError::OtherCluster {
+                path: self.path.clone(),
+                found: found.cluster_id.clone(),
+                ours: ours.cluster_id.clone(),
+            }),
+            Some(_) => Ok(()),
+            None => Ok(fs::write_durable(&self.path.join(META), ours.encode().into_bytes()).await?),
+        }
+    }
+
+    pub(crate) fn part_path(&self, writer: u16) -> PathBuf {
+        self.path.join(format!("{PART_PREFIX}{writer}"))
+    }
+
+    /// Removes the clean mark durably. Every shard calls it before its first write; only the first one costs.
+    pub(crate) async fn invalidate(&self) -> Result<(), LogError> {
+        if !self.marked_clean.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        fs::remove_file(&self.path.join(CLEAN)).await?;
+        fs::sync_dir(&self.path).await?;
+        self.marked_clean.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// The last step of a clean stop, once every shard's `stop_clean` succeeded: the parts become the checkpoint, and
+    /// the clean mark vouches for it. After a start without any write there is nothing to do.
+    pub async fn close_clean(&self) -> Result<(), LogError> {
+        if self.marked_clean.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let listing = fs::read_dir(&self.path).await?;
+        let folders: BTreeSet<&str> = listing.iter().filter(|e| e.is_dir).map(|e| e.name.as_str()).collect();
+        // Partitions that no one touched are still as the start found them; those without a folder are gone or empty.
+        let mut entries: BTreeMap<PartitionKey, CheckpointEntry> = self
+            .entries
+            .values()
+            .filter(|e| folders.contains(names::partition_dir(&e.topic, e.key.partition).as_str()))
+            .map(|e| (e.key, e.clone()))
+            .collect();
+        let mut parts = Vec::new();
+        for name in listing.iter().map(|e| e.name.as_str()).filter(|n| is_part(n)) {
+            let part = read_checkpoint(&self.path.join(name)).await?;
+            let Some(part) = part.filter(|p| p.incarnation == self.incarnation) else { continue };
+            entries.extend(part.entries.into_iter().map(|e| (e.key, e)));
+            parts.push(name);
+        }
+        let bytes = checkpoint::encode(self.incarnation, entries.values());
+        fs::write_durable(&self.path.join(CHECKPOINT), bytes).await?;
+        for name in parts {
+            fs::remove_file(&self.path.join(name)).await?;
+        }
+        fs::sync_dir(&self.path).await?;
+        fs::write_durable(&self.path.join(CLEAN), clean_mark(self.incarnation)).await?;
+        self.marked_clean.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Takes a folder out of the way whose topic is gone: renamed durably; the next start (or the caller) unlinks it.
+    pub async fn discard(&self, topic: &str, partition: PartitionIndex) -> Result<PathBuf, LogError> {
+        let from = self.path.join(names::partition_dir(topic, partition));
+        let to = self.path.join(names::deleted_dir(topic, partition, TopicId(random::bytes())));
+        fs::rename(&from, &to).await?;
+        Ok(to)
+    }
+
+    /// Unlinks what earlier deletions left. Not urgent: call it after the start.
+    pub async fn remove_deleted(&self) -> Result<usize, LogError> {
+        let mut removed = 0;
+        for entry in fs::read_dir(&self.path).await? {
+            if entry.is_dir && names::is_deleted_dir(&entry.name) {
+                fs::remove_dir_all(&self.path.join(&entry.name)).await?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+fn is_part(name: &str) -> bool {
+    name.strip_prefix(PART_PREFIX).is_some_and(|n| n.parse::<u16>().is_ok())
+}
+
+fn clean_mark(incarnation: u64) -> Vec<u8> {
+    format!("{incarnation:016x}\n").into_bytes()
+}
+
+async fn read_identity(path: &Path) -> Result<Option<Identity>, DataDirError> {
+    let path = path.join(META);
+    match fs::read_if_there(&path, SMALL_FILE as usize).await? {
+        None => Ok(None),
+        Some(bytes) => Identity::decode(&bytes)
+            .map(Some)
+            .map_err(|why| DataDirError::Unreadable { path, why: why.to_string() }),
+    }
+}
+
+/// A damaged checkpoint is as good as none: the partitions are scanned then.
+async fn read_checkpoint(path: &Path) -> Result<Option<checkpoint::Checkpoint>, IoError> {
+    let bytes = fs::read_if_there(path, CHECKPOINT_FILE as usize).await?;
+    Ok(bytes.and_then(|bytes| checkpoint::decode(&bytes)))
+}
+
+/// What the last start left.
+struct Stored {
+    clean: bool,
+    entries: BTreeMap<PartitionKey, CheckpointEntry>,
+    parts: Vec<PathBuf>,
+}
+
+impl Stored {
+    async fn read(path: &Path, listing: &[fs::Entry]) -> Result<Stored, IoError> {
+        let base = read_checkpoint(&path.join(CHECKPOINT)).await?;
+        let mark = fs::read_if_there(&path.join(CLEAN), SMALL_FILE as usize).await?;
+        let parts: Vec<PathBuf> =
+            listing.iter().filter(|e| is_part(&e.name)).map(|e| path.join(&e.name)).collect();
+        let vouched = matches!((&base, &mark), (Some(b), Some(m)) if *m == clean_mark(b.incarnation));
+        let mut entries: BTreeMap<_, _> = base.into_iter().flat_map(|b| b.entries).map(|e| (e.key, e)).collect();
+        // Parts are of the last start, the base is older: what a part says wins.
+        for part in &parts {
+            let part = read_checkpoint(part).await?;
+            entries.extend(part.into_iter().flat_map(|p| p.entries).map(|e| (e.key, e)));
+        }
+        Ok(Stored { clean: vouched && parts.is_empty(), entries, parts })
+    }
+
+    /// Makes one file of what was read, so that the parts of this start are the only ones.
+    async fn consolidate(&self, path: &Path, incarnation: u64) -> Result<(), IoError> {
+        fs::remove_file(&path.join(CLEAN)).await?;
+        let bytes = checkpoint::encode(incarnation, self.entries.values());
+        fs::write_durable(&path.join(CHECKPOINT), bytes).await?;
+        for part in &self.parts {
+            fs::remove_file(part).await?;
+        }
+        fs::sync_dir(path).await
+    }
+}
+
+/// Partition folders. Where a clean checkpoint names the folder its topic id is taken from there.
+async fn find_partitions(
+    path: &Path,
+    listing: &[fs::Entry],
+    clean: Option<&BTreeMap<PartitionKey, CheckpointEntry>>,
+) -> Result<Vec<FoundPartition>, IoError> {
+    let mut known = BTreeMap::new();
+    for entry in clean.into_iter().flat_map(BTreeMap::values).filter(|e| e.has_data()) {
+        known.insert((entry.topic.as_str(), entry.key.partition), entry.key.topic_id);
+    }
+    let mut found = Vec::new();
+    for entry in listing.iter().filter(|e| e.is_dir) {
+        let Some((topic, partition)) = names::parse_partition_dir(&entry.name) else { continue };
+        let topic_id = match known.get(&(topic, partition)) {
+            Some(id) => Some(*id),
+            None => {
+                let file = path.join(&entry.name).join(METADATA_FILE);
+                let bytes = fs::read_if_there(&file, SMALL_FILE as usize).await?;
+                bytes.and_then(|b| partition_metadata::decode(&b))
+            }
+        };
+        found.push(FoundPartition { topic: topic.to_string(), partition, topic_id });
+    }
+    Ok(found)
+}

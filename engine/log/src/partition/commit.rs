@@ -1,0 +1,354 @@
+//! The partition's side of the committer: which range is next, how it gets to the file, and what it means when it did.
+//! On the produce way, between the two stages.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::Offset;
+use runtime::sync::all;
+use runtime::{DirectFile, OpenMode, clock, fs, spawn};
+
+use super::PartitionLog;
+use crate::config::Durability;
+use crate::error::LogError;
+use crate::format::names::{FileKind, METADATA_FILE};
+use crate::format::partition_metadata;
+use crate::limits::{
+    BLOCK, INDEX_TAIL_ENTRIES, IO_MAX, MAX_SEGMENT, PREALLOCATE_MAX, RECOVERY_POINT_BYTES, SMALL_FILE,
+};
+use crate::segment::{Fill, path};
+use crate::shard::close_files;
+use crate::tail::Parts;
+
+const FULL_RETRY_MS: u64 = 1000;
+
+/// A range that was written and waits for its sync.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub log: Rc<PartitionLog>,
+    /// The folder was made in this round: its parent has to be synced too.
+    pub new_folder_in: Option<PathBuf>,
+    new_file: bool,
+    file: DirectFile,
+    job: Job,
+}
+
+/// A range to write: everything of one segment that was appended when the round took it up.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    segment_base: Offset,
+    from: u64,
+    fill: Fill,
+    index_entries: u32,
+    time_entries: u32,
+    draining: bool,
+}
+
+enum Next {
+    Nothing,
+    Seal,
+    Write(Job),
+}
+
+/// What a failed step means.
+enum Failure {
+    /// No space before anything was written: try again later, nothing is lost.
+    Brake(LogError),
+    Poison(LogError),
+}
+
+/// Before the write itself a full disk only brakes.
+fn before_write(error: LogError) -> Failure {
+    if matches!(error, LogError::Full(_)) { Failure::Brake(error) } else { Failure::Poison(error) }
+}
+
+impl PartitionLog {
+    fn next_job(&self) -> Next {
+        let state = self.state.borrow();
+        if self.paused.get() > 0 || self.sealing.get() || state.failed.is_some() {
+            return Next::Nothing;
+        }
+        let (segment, draining) = match state.draining.front() {
+            Some(front) if front.is_written() => return Next::Seal,
+            Some(front) => (front, true),
+            None => (&state.active, false),
+        };
+        if segment.is_written() {
+            return Next::Nothing;
+        }
+        Next::Write(Job {
+            segment_base: segment.base_offset,
+            from: segment.written,
+            fill: segment.fill,
+            index_entries: segment.index.len(),
+            time_entries: segment.time_index.len(),
+            draining,
+        })
+    }
+
+    /// The write stage of a round. What comes back has to go through [`Self::sync_written`].
+    pub(crate) async fn write_dirty(self: Rc<Self>) -> Option<Written> {
+        self.queued.set(false);
+        let job = match self.next_job() {
+            Next::Nothing => return None,
+            Next::Seal => {
+                self.start_seal();
+                return None;
+            }
+            Next::Write(job) => job,
+        };
+        self.in_flight.set(self.in_flight.get() + 1);
+        match self.write_job(job).await {
+            Ok(written) => {
+                self.wrote(&job);
+                if !job.draining {
+                    return Some(written);
+                }
+                self.start_seal();
+            }
+            Err(Failure::Brake(error)) => self.brake(&error),
+            Err(Failure::Poison(error)) => self.poison(&error),
+        }
+        self.step_done();
+        None
+    }
+
+    async fn write_job(self: &Rc<Self>, job: Job) -> Result<Written, Failure> {
+        self.home.prepare_write().await.map_err(before_write)?;
+        let new_folder_in = self.make_folder().await.map_err(before_write)?;
+        let new_file = job.from == 0;
+        let file = self.direct_file(job.segment_base, new_file).await.map_err(before_write)?;
+        self.cut_leftovers(&file, job).await.map_err(before_write)?;
+        self.reserve(&file, job).await.map_err(before_write)?;
+        self.full.set(false);
+        self.write_range(&file, job).await.map_err(Failure::Poison)?;
+        let mut written = Written { log: self.clone(), new_folder_in, new_file, file, job };
+        if let Some(parent) = written.new_folder_in.take_if(|_| job.draining) {
+            // Sealing follows at once, without a sync stage.
+            fs::sync_dir(&parent).await.map_err(|e| Failure::Poison(e.into()))?;
+        }
+        Ok(written)
+    }
+
+    /// The folder comes with the first append. Gives the parent to sync when it was made now.
+    async fn make_folder(&self) -> Result<Option<PathBuf>, LogError> {
+        if self.folder_made.get() {
+            return Ok(None);
+        }
+        let parent = self.home.dir.path().to_path_buf();
+        let metadata = self.dir().join(METADATA_FILE);
+        if let Some(bytes) = fs::read_if_there(&metadata, SMALL_FILE as usize).await? {
+            match partition_metadata::decode(&bytes) {
+                Some(id) if id == self.key().topic_id => {}
+                found => {
+                    let found = found.map_or("unknown".to_string(), |id| id.to_string());
+                    return Err(LogError::ForeignFolder { path: self.dir().to_path_buf(), found });
+                }
+            }
+        } else {
+            fs::create_dir_all(self.dir()).await?;
+            fs::write_durable(&metadata, partition_metadata::encode(self.key().topic_id).into_bytes()).await?;
+        }
+        self.folder_made.set(true);
+        Ok(Some(parent))
+    }
+
+    /// The segment's file for direct I/O, opened when it is not.
+    pub(crate) async fn direct_file(&self, base: Offset, create: bool) -> Result<DirectFile, LogError> {
+        let key = (self.id, base);
+        if let Some(file) = self.shard.files.get(key) {
+            return Ok(file);
+        }
+        self.home.probe().await?;
+        let mode = if create { OpenMode::Create } else { OpenMode::ReadWrite };
+        let file = DirectFile::open(&path(self.dir(), base, FileKind::Log), mode).await?;
+        close_files(self.shard.files.insert(key, file.clone()));
+        Ok(file)
+    }
+
+    pub(crate) fn forget_direct_file(&self, base: Offset) {
+        close_files(self.shard.files.remove((self.id, base)).into_iter().collect());
+    }
+
+    /// After a crash: what lies behind the log's end goes, durably, before anything is written there.
+    async fn cut_leftovers(&self, file: &DirectFile, job: Job) -> Result<(), LogError> {
+        let needs_cut = self.state.borrow().open_segment(job.segment_base).is_some_and(|s| s.needs_cut);
+        if !needs_cut {
+            return Ok(());
+        }
+        file.truncate(job.from).await?;
+        file.fdatasync().await?;
+        if let Some(segment) = self.state.borrow_mut().open_segment_mut(job.segment_base) {
+            segment.needs_cut = false;
+            segment.allocated = job.from;
+        }
+        Ok(())
+    }
+
+    /// Reserves space ahead, more each time, so that writes seldom extend the file.
+    async fn reserve(&self, file: &DirectFile, job: Job) -> Result<(), LogError> {
+        let end = job.fill.size.next_multiple_of(BLOCK);
+        let size = {
+            let mut state = self.state.borrow_mut();
+            let limit = state.config.segment_bytes.min(MAX_SEGMENT).next_multiple_of(BLOCK);
+            let Some(segment) = state.open_segment_mut(job.segment_base) else {
+                unreachable!("a segment stays open while it is written")
+            };
+            if end <= segment.allocated {
+                return Ok(());
+            }
+            let wanted = (segment.allocated + segment.preallocate).next_multiple_of(BLOCK);
+            segment.preallocate = (segment.preallocate * 2).min(PREALLOCATE_MAX);
+            // A rolled segment gets no more than it holds.
+            if job.draining { end } else { wanted.min(limit).max(end) }
+        };
+        file.preallocate(size).await?;
+        if let Some(segment) = self.state.borrow_mut().open_segment_mut(job.segment_base) {
+            segment.allocated = size;
+        }
+        Ok(())
+    }
+
+    async fn write_range(&self, file: &DirectFile, job: Job) -> Result<(), LogError> {
+        let from = job.from / BLOCK * BLOCK;
+        let mut pieces = Vec::new();
+        let mut at = from;
+        while at < job.fill.size {
+            let to = (at + IO_MAX).min(job.fill.size);
+            pieces.push((at, self.parts(file, job.segment_base, at, to).await?));
+            at = to;
+        }
+        let writes = pieces.into_iter().map(|(position, parts)| self.write_piece(file, position, parts)).collect();
+        all(writes).await.into_iter().collect()
+    }
+
+    async fn parts(&self, file: &DirectFile, base: Offset, from: u64, to: u64) -> Result<Vec<Bytes>, LogError> {
+        let found = self.state.borrow().tail.parts(base, from, to);
+        let (position, len) = match found {
+            Parts::Ready(parts) => return Ok(parts),
+            Parts::NeedHead { position, len } => (position, len),
+        };
+        assert!(len < BLOCK as usize, "only the block before the row is read back");
+        let head = file.read(position, len).await?;
+        if head.len() < len {
+            return Err(LogError::Storage("the end of the log is missing from its file".into()));
+        }
+        let mut state = self.state.borrow_mut();
+        state.tail.set_head(base, position, head);
+        match state.tail.parts(base, from, to) {
+            Parts::Ready(parts) => Ok(parts),
+            Parts::NeedHead { .. } => unreachable!("the head was just read"),
+        }
+    }
+
+    async fn write_piece(&self, file: &DirectFile, position: u64, parts: Vec<Bytes>) -> Result<(), LogError> {
+        let len: usize = parts.iter().map(Bytes::len).sum();
+        let _budget = self.shard.io.take(len).await;
+        let slices: Vec<&[u8]> = parts.iter().map(|p| &p[..]).collect();
+        Ok(file.write_piece(&slices, position).await?)
+    }
+
+    fn wrote(&self, job: &Job) {
+        let flush = {
+            let mut state = self.state.borrow_mut();
+            let Some(segment) = state.open_segment_mut(job.segment_base) else {
+                unreachable!("a segment stays open while it is written")
+            };
+            assert!(segment.written == job.from, "one write stage at a time");
+            segment.written = job.fill.size;
+            segment.index.tail.len() >= INDEX_TAIL_ENTRIES
+        };
+        self.shard.sub_unwritten(job.fill.size - job.from);
+        self.advance_written(job.fill.next_offset);
+        if flush {
+            self.flush_indexes_soon();
+        }
+    }
+
+    /// The sync stage of a round.
+    pub(crate) async fn sync_written(self: Rc<Self>, written: Written, folder_error: Option<LogError>) {
+        let memory = self.state.borrow().config.durability == Durability::Memory;
+        let result = match folder_error {
+            Some(error) => Err(error),
+            None if memory => Ok(()),
+            None => self.sync_files(&written).await,
+        };
+        match result {
+            Ok(()) => self.synced(&written.job, memory),
+            Err(error) => self.poison(&error),
+        }
+        self.step_done();
+    }
+
+    async fn sync_files(&self, written: &Written) -> Result<(), LogError> {
+        written.file.fdatasync().await?;
+        if written.new_file {
+            fs::sync_dir(self.dir()).await?;
+        }
+        Ok(())
+    }
+
+    fn synced(self: &Rc<Self>, job: &Job, memory: bool) {
+        let due = {
+            let mut state = self.state.borrow_mut();
+            if state.failed.is_some() {
+                return;
+            }
+            let (base, position) = state.recovery_point;
+            let since = if base == job.segment_base { job.fill.size - position } else { job.fill.size };
+            let due = !memory && since >= RECOVERY_POINT_BYTES;
+            if due {
+                state.recovery_point = (job.segment_base, job.fill.size);
+            }
+            if let Some(segment) = state.open_segment_mut(job.segment_base) {
+                segment.durable = segment.durable.max(job.fill.size);
+            }
+            due
+        };
+        self.advance_durable(job.fill.next_offset);
+        if due {
+            self.renew_recovery_point(job.segment_base, job.fill, job.index_entries, job.time_entries);
+        }
+    }
+
+    /// A step of the committer ended.
+    pub(crate) fn step_done(&self) {
+        assert!(self.in_flight.get() > 0, "a step ends once");
+        self.in_flight.set(self.in_flight.get() - 1);
+        self.settled.notify();
+    }
+
+    /// The device failed: nothing that is not durable yet may ever be acknowledged, and nothing is tried again as if
+    /// the failure had not been (the kernel may have dropped the pages). What was durable is still served.
+    pub(crate) fn poison(&self, error: &LogError) {
+        let error = match error {
+            LogError::Storage(_) | LogError::ForeignFolder { .. } => error.clone(),
+            other => LogError::Storage(other.to_string().into()),
+        };
+        let unwritten = {
+            let mut state = self.state.borrow_mut();
+            if state.failed.is_some() {
+                return;
+            }
+            state.failed = Some(error.clone());
+            state.open_segments().map(|s| s.fill.size - s.written).sum()
+        };
+        self.shard.sub_unwritten(unwritten);
+        self.written.fail(error.clone());
+        self.durable.fail(error);
+        self.durable_advanced.notify();
+        self.settled.notify();
+    }
+
+    /// The disk is full: appends are refused until a retry of what is pending succeeds.
+    fn brake(self: &Rc<Self>, _error: &LogError) {
+        self.full.set(true);
+        let me = self.clone();
+        spawn("disk-full-retry", async move {
+            clock::sleep(Duration::from_millis(FULL_RETRY_MS)).await;
+            me.register();
+        });
+    }
+}

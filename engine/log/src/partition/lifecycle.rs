@@ -1,0 +1,254 @@
+//! From opening to closing: a fresh partition, one that a clean checkpoint describes, the pauses that keep the committer
+//! away, the clean stop, and deletion.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use model::{Offset, TopicId};
+use runtime::{clock, fs, random, spawn};
+
+use super::{PartitionLog, Start, State};
+use crate::PartitionSpec;
+use crate::error::LogError;
+use crate::format::checkpoint::CheckpointEntry;
+use crate::format::epochs::EpochHistory;
+use crate::format::names::{self, FileKind};
+use crate::format::time_index;
+use crate::partition::snapshots::RecoveryPoint;
+use crate::segment::{Fill, GrowingIndex, OpenSegment, path};
+use crate::shard::{LogShard, close_files};
+use crate::tail::Tail;
+
+/// Keeps the committer away from a partition while it lives.
+#[derive(Debug)]
+pub(crate) struct Pause(Rc<PartitionLog>);
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        self.0.paused.set(self.0.paused.get() - 1);
+        self.0.settled.notify();
+        if !self.0.state.borrow().all_written() {
+            self.0.register();
+        }
+    }
+}
+
+impl PartitionLog {
+    pub(crate) fn fresh(shard: &Rc<LogShard>, spec: PartitionSpec, log_start: Offset) -> Rc<PartitionLog> {
+        let active = OpenSegment::fresh(log_start, clock::wall_ms());
+        let state = State::new(&spec, active, log_start);
+        let start = Start { durable_end: log_start, state, folder_made: false, touched: false };
+        PartitionLog::build(shard, spec, start)
+    }
+
+    /// As the clean stop left it. No file of the partition is looked at.
+    pub(crate) fn from_checkpoint(
+        shard: &Rc<LogShard>,
+        spec: PartitionSpec,
+        entry: CheckpointEntry,
+    ) -> Result<Rc<PartitionLog>, LogError> {
+        let mut active = OpenSegment::fresh(entry.segment_base, entry.created_ms);
+        active.fill = entry.fill;
+        active.written = entry.fill.size;
+        active.durable = entry.fill.size;
+        active.allocated = entry.fill.size;
+        active.index = GrowingIndex::new(entry.index_entries);
+        active.time_index = GrowingIndex::new(entry.time_entries);
+        active.last_append_ms = entry.last_append_ms;
+        let durable_end = entry.fill.next_offset;
+        let mut state = State::new(&spec, active, entry.log_start_offset);
+        state.closed = (entry.closed_count == 0).then(Vec::new);
+        state.closed_count = entry.closed_count;
+        state.closed_bytes = entry.closed_bytes;
+        state.snapshots = entry.snapshot_at.into_iter().collect();
+        state.epochs_unread = entry.epochs.is_none();
+        let history = EpochHistory::from_entries(entry.epochs.clone().unwrap_or_default());
+        state.epochs = history.ok_or_else(|| LogError::BadFolder {
+            path: spec.data_dir.path().to_path_buf(),
+            why: format!("the checkpoint's epochs of {} are out of order", spec.topic),
+        })?;
+        state.point.index_entries = entry.index_entries;
+        state.point.time_entries = entry.time_entries;
+        let start = Start { durable_end, state, folder_made: entry.has_data(), touched: false };
+        Ok(PartitionLog::build(shard, spec, start))
+    }
+
+    /// Resolves when everything appended is on disk and no step is under way.
+    pub(crate) async fn settle(&self) -> Result<(), LogError> {
+        loop {
+            let seen = self.settled.version();
+            if let Some(error) = self.failure() {
+                return Err(error);
+            }
+            if self.is_settled() {
+                return Ok(());
+            }
+            self.settled.changed_since(seen).await;
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.in_flight.get() == 0 && !self.flushing.get() && self.state.borrow().all_written()
+    }
+
+    /// Waits for the steps under way and keeps new ones from beginning.
+    pub(crate) async fn pause(&self) -> Pause {
+        self.paused.set(self.paused.get() + 1);
+        let pause = Pause(self.me());
+        loop {
+            let seen = self.settled.version();
+            if self.in_flight.get() == 0 && !self.flushing.get() {
+                return pause;
+            }
+            self.settled.changed_since(seen).await;
+        }
+    }
+
+    /// Closes the log for good in this process: everything to disk, tail trimmed, checkpoint entry handed over.
+    pub async fn close(&self) -> Result<(), LogError> {
+        let result = self.close_clean().await;
+        self.shard.forget(self.key());
+        result
+    }
+
+    pub(crate) async fn close_clean(&self) -> Result<(), LogError> {
+        self.closed.set(true);
+        if !self.touched.get() {
+            return Ok(());
+        }
+        self.register();
+        self.settle().await?;
+        let _pause = self.pause().await;
+        self.trim().await?;
+        self.save_epochs_if_dirty(false).await?;
+        self.drop_tail();
+        close_files(self.shard.files.remove_log(self.id));
+        drop(self.shard.shared_files.remove_log(self.id));
+        let (base, fill, index, times) = {
+            let state = self.state.borrow();
+            let active = &state.active;
+            (active.base_offset, active.fill, active.index.len(), active.time_index.len())
+        };
+        self.put_recovery_point(base, fill, index, times);
+        Ok(())
+    }
+
+    /// Kafka's form of the active segment: no preallocated rest, indexes complete.
+    async fn trim(&self) -> Result<(), LogError> {
+        if !self.folder_made.get() {
+            return Ok(());
+        }
+        let (base, size, allocated) = {
+            let mut state = self.state.borrow_mut();
+            let active = &mut state.active;
+            if let Some(entry) = active.fill.final_time_entry(active.base_offset) {
+                active.time_index.tail.push(entry);
+                active.fill.last_time_entry_ms = entry.timestamp_ms;
+            }
+            (active.base_offset, active.fill.size, active.allocated)
+        };
+        if size == 0 {
+            return Ok(());
+        }
+        if allocated != size {
+            let file = self.direct_file(base, false).await?;
+            file.truncate(size).await?;
+            file.fdatasync().await?;
+            self.state.borrow_mut().active.allocated = size;
+        }
+        self.lock_indexes().await;
+        let flushed = self.flush_active_indexes(false).await;
+        self.unlock_indexes();
+        flushed?;
+        self.make_index_files(base).await
+    }
+
+    /// Kafka's tools expect both files, if only empty ones.
+    async fn make_index_files(&self, base: Offset) -> Result<(), LogError> {
+        let (index, times) = {
+            let state = self.state.borrow();
+            (state.active.index.len(), state.active.time_index.len())
+        };
+        assert!(times as usize * time_index::ENTRY_LEN < usize::MAX, "an index fits in memory");
+        for (kind, entries) in [(FileKind::Index, index), (FileKind::TimeIndex, times)] {
+            if entries == 0 {
+                fs::write(&path(self.dir(), base, kind), Vec::new()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the partition: the folder is renamed, durably, and unlinked after `file.delete.delay.ms`.
+    pub async fn delete(self: Rc<Self>) -> Result<(), LogError> {
+        self.closed.set(true);
+        let _pause = self.pause().await;
+        self.deleted.set(true);
+        self.give_up();
+        close_files(self.shard.files.remove_log(self.id));
+        drop(self.shard.shared_files.remove_log(self.id));
+        self.shard.memory.forget_log(self.id);
+        self.home.remove(self.key());
+        self.shard.forget(self.key());
+        if !self.folder_made.get() {
+            return Ok(());
+        }
+        self.home.prepare_write().await?;
+        let name = names::deleted_dir(self.topic(), self.key().partition, TopicId(random::bytes()));
+        let aside = self.home.dir.path().join(name);
+        fs::rename(self.dir(), &aside).await?;
+        let delay = Duration::from_millis(self.config().file_delete_delay_ms.max(0).unsigned_abs());
+        spawn("unlink-partition", async move {
+            clock::sleep(delay).await;
+            // What is left is removed by `DataDir::remove_deleted` at the next start.
+            let _ = fs::remove_dir_all(&aside).await;
+        });
+        Ok(())
+    }
+
+    /// Nothing that is still on its way will get there: waiters are told, memory is given back.
+    fn give_up(&self) {
+        let unwritten = {
+            let mut state = self.state.borrow_mut();
+            let open = state.open_segments().map(|s| s.fill.size - s.written).sum();
+            let before = if state.failed.is_some() { 0 } else { open };
+            state.failed = Some(LogError::Closed);
+            before
+        };
+        self.shard.sub_unwritten(unwritten);
+        self.written.fail(LogError::Closed);
+        self.durable.fail(LogError::Closed);
+        self.drop_tail();
+    }
+}
+
+impl State {
+    /// The state of a log whose last segment is `active`, everything in it durable.
+    pub(crate) fn new(spec: &PartitionSpec, active: OpenSegment, log_start: Offset) -> State {
+        assert!(active.durable == active.fill.size, "a log begins with what is on disk");
+        State {
+            config: spec.config,
+            log_start,
+            log_end: active.fill.next_offset,
+            epochs: EpochHistory::default(),
+            epochs_dirty: false,
+            epochs_unread: false,
+            closed: Some(Vec::new()),
+            closed_count: 0,
+            closed_bytes: 0,
+            draining: VecDeque::new(),
+            tail: Tail::default(),
+            snapshots: Vec::new(),
+            recovery_point: (active.base_offset, active.fill.size),
+            point: RecoveryPoint {
+                segment_base: active.base_offset,
+                fill: if active.fill.size == 0 { Fill::empty(active.base_offset) } else { active.fill },
+                index_entries: active.index.len(),
+                time_entries: active.time_index.len(),
+            },
+            snapshot_mark: (active.base_offset, active.fill.size),
+            failed: None,
+            active,
+        }
+    }
+}

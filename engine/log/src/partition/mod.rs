@@ -1,0 +1,350 @@
+//! One partition's log. Owned by one shard: `Rc`, never `Send`. The state machine is split by what moves it: [`append`],
+//! [`commit`], [`read`], [`time_lookup`], [`roll`], [`retention`], [`truncate`], [`recover`], [`lifecycle`].
+//!
+//! Offsets, from low to high: `log_start_offset` <= `durable_end` <= `written_end` <= `log_end_offset`. What is below
+//! the durable end is on the device (or, in memory mode, counts as such); nothing above it may be shown or acknowledged
+//! to `acks=all`.
+
+pub(crate) mod append;
+pub(crate) mod commit;
+pub(crate) mod epochs;
+pub(crate) mod indexes;
+pub(crate) mod lifecycle;
+pub(crate) mod read;
+pub(crate) mod read_closed;
+pub(crate) mod recover;
+pub(crate) mod retention;
+pub(crate) mod roll;
+pub(crate) mod scan_headers;
+pub(crate) mod segments;
+pub(crate) mod snapshots;
+pub(crate) mod time_lookup;
+pub(crate) mod truncate;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::rc::{Rc, Weak};
+
+use model::{Offset, PartitionKey};
+use runtime::Notify;
+
+use crate::cache::Evicted;
+use crate::config::LogConfig;
+use crate::error::LogError;
+use crate::format::epochs::EpochHistory;
+use crate::limits::IDLE_AFTER_MS;
+use crate::partition::snapshots::RecoveryPoint;
+use crate::segment::{ClosedSegment, OpenSegment};
+use crate::shard::LogShard;
+use crate::shard_dir::ShardDir;
+use crate::tail::Tail;
+use crate::watermark::Watermark;
+
+/// What the shard's task alone reads and changes. Never borrowed over an await.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub config: LogConfig,
+    pub log_start: Offset,
+    pub log_end: Offset,
+    pub epochs: EpochHistory,
+    /// Whether `epochs` differs from its file.
+    pub epochs_dirty: bool,
+    /// Set when the history has to be read from its file first (too long for the checkpoint).
+    pub epochs_unread: bool,
+    /// Closed segments, oldest first; `None` until someone needs them.
+    pub closed: Option<Vec<ClosedSegment>>,
+    pub closed_count: u32,
+    pub closed_bytes: u64,
+    /// Rolled in memory, not yet sealed on disk; oldest first.
+    pub draining: VecDeque<OpenSegment>,
+    pub active: OpenSegment,
+    pub tail: Tail,
+    /// Producer snapshots on disk, oldest first, as far as they are known.
+    pub snapshots: Vec<Offset>,
+    /// Position of the newest recovery point: bytes since then count towards the next.
+    pub recovery_point: (Offset, u64),
+    /// The recovery point that the checkpoint holds.
+    pub point: RecoveryPoint,
+    /// Segment and position when the replica last gave a producer snapshot.
+    pub snapshot_mark: (Offset, u64),
+    pub failed: Option<LogError>,
+}
+
+impl State {
+    /// Open segments, oldest first.
+    pub fn open_segments(&self) -> impl Iterator<Item = &OpenSegment> {
+        self.draining.iter().chain(std::iter::once(&self.active))
+    }
+
+    pub fn open_segment_mut(&mut self, base_offset: Offset) -> Option<&mut OpenSegment> {
+        self.draining.iter_mut().chain(std::iter::once(&mut self.active)).find(|s| s.base_offset == base_offset)
+    }
+
+    pub fn open_segment(&self, base_offset: Offset) -> Option<&OpenSegment> {
+        self.open_segments().find(|s| s.base_offset == base_offset)
+    }
+
+    pub fn all_written(&self) -> bool {
+        self.draining.is_empty() && self.active.is_written()
+    }
+}
+
+#[derive(Debug)]
+pub struct PartitionLog {
+    me: Weak<PartitionLog>,
+    pub(crate) shard: Rc<LogShard>,
+    pub(crate) home: Rc<ShardDir>,
+    /// Number within the shard, for its tables.
+    pub(crate) id: u64,
+    key: PartitionKey,
+    topic: String,
+    dir: PathBuf,
+    pub(crate) state: RefCell<State>,
+    pub(crate) written: Watermark,
+    pub(crate) durable: Watermark,
+    durable_advanced: Notify,
+    /// Signalled when a commit step ends, a pause is over, segments were loaded or the log closes.
+    pub(crate) settled: Notify,
+    /// Registered with the committer.
+    pub(crate) queued: Cell<bool>,
+    /// Commit steps under way.
+    pub(crate) in_flight: Cell<u32>,
+    /// The oldest draining segment is being sealed.
+    pub(crate) sealing: Cell<bool>,
+    /// Index entries are on their way to their files.
+    pub(crate) flushing: Cell<bool>,
+    /// Truncation, deletion and the like keep the committer away.
+    pub(crate) paused: Cell<u32>,
+    /// A truncation is under way: appends are refused for the moment.
+    pub(crate) cutting: Cell<bool>,
+    pub(crate) closed: Cell<bool>,
+    /// The folder was renamed away.
+    pub(crate) deleted: Cell<bool>,
+    /// The folder exists, durably or by this round's sync.
+    pub(crate) folder_made: Cell<bool>,
+    /// Something changed since the start, so the clean checkpoint no longer holds.
+    pub(crate) touched: Cell<bool>,
+    /// The disk was full at the last try.
+    pub(crate) full: Cell<bool>,
+    pub(crate) last_append_at_ms: Cell<i64>,
+    retention_bound: Cell<Offset>,
+}
+
+/// Everything that a partition begins with.
+pub(crate) struct Start {
+    pub state: State,
+    pub durable_end: Offset,
+    pub folder_made: bool,
+    pub touched: bool,
+}
+
+impl PartitionLog {
+    pub(crate) fn build(shard: &Rc<LogShard>, spec: crate::PartitionSpec, start: Start) -> Rc<PartitionLog> {
+        let dir = spec.data_dir.path().join(crate::format::names::partition_dir(&spec.topic, spec.key.partition));
+        Rc::new_cyclic(|me| PartitionLog {
+            me: me.clone(),
+            shard: shard.clone(),
+            home: shard.dir(&spec.data_dir),
+            id: shard.next_id(),
+            key: spec.key,
+            topic: spec.topic,
+            dir,
+            written: Watermark::new(start.durable_end),
+            durable: Watermark::new(start.durable_end),
+            durable_advanced: Notify::new(),
+            settled: Notify::new(),
+            queued: Cell::new(false),
+            in_flight: Cell::new(0),
+            sealing: Cell::new(false),
+            flushing: Cell::new(false),
+            paused: Cell::new(0),
+            cutting: Cell::new(false),
+            closed: Cell::new(false),
+            deleted: Cell::new(false),
+            folder_made: Cell::new(start.folder_made),
+            touched: Cell::new(start.touched),
+            full: Cell::new(false),
+            last_append_at_ms: Cell::new(0),
+            retention_bound: Cell::new(Offset(i64::MAX)),
+            state: RefCell::new(start.state),
+        })
+    }
+
+    pub(crate) fn me(&self) -> Rc<PartitionLog> {
+        match self.me.upgrade() {
+            Some(me) => me,
+            None => unreachable!("a method runs only while the value lives"),
+        }
+    }
+
+    pub fn key(&self) -> PartitionKey {
+        self.key
+    }
+
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// The partition's folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn config(&self) -> LogConfig {
+        self.state.borrow().config
+    }
+
+    pub fn set_config(&self, config: LogConfig) {
+        let log_end = {
+            let mut state = self.state.borrow_mut();
+            state.config = config;
+            state.log_end
+        };
+        if config.durability == crate::Durability::Memory {
+            self.advance_written(log_end);
+            self.advance_durable(log_end);
+        }
+    }
+
+    pub fn log_start_offset(&self) -> Offset {
+        self.state.borrow().log_start
+    }
+
+    pub fn log_end_offset(&self) -> Offset {
+        self.state.borrow().log_end
+    }
+
+    pub fn written_end(&self) -> Offset {
+        self.written.get()
+    }
+
+    pub fn durable_end(&self) -> Offset {
+        self.durable.get()
+    }
+
+    /// Resolves when everything below `next_offset` was handed to the device and came back: survives kill -9.
+    pub async fn wait_written(&self, next_offset: Offset) -> Result<(), LogError> {
+        self.written.wait(next_offset).await
+    }
+
+    /// Resolves when everything below `next_offset` was synced.
+    pub async fn wait_durable(&self, next_offset: Offset) -> Result<(), LogError> {
+        self.durable.wait(next_offset).await
+    }
+
+    /// Signalled each time the durable end moves.
+    pub fn durable_advanced(&self) -> &Notify {
+        &self.durable_advanced
+    }
+
+    pub(crate) fn advance_written(&self, to: Offset) {
+        self.written.advance(to);
+    }
+
+    pub(crate) fn advance_durable(&self, to: Offset) {
+        assert!(to <= self.log_end_offset(), "only what was appended becomes durable");
+        if self.durable.advance(to) {
+            self.durable_advanced.notify();
+        }
+    }
+
+    /// The error that stops appends, if one does.
+    pub fn failure(&self) -> Option<LogError> {
+        self.state.borrow().failed.clone()
+    }
+
+    pub fn size_bytes(&self) -> u64 {
+        let state = self.state.borrow();
+        state.closed_bytes + state.open_segments().map(|s| s.fill.size).sum::<u64>()
+    }
+
+    pub fn segment_count(&self) -> usize {
+        let state = self.state.borrow();
+        state.closed_count as usize + state.draining.len() + 1
+    }
+
+    /// Retention never passes this offset (the high watermark, where it trails the durable end).
+    pub fn set_retention_bound(&self, offset: Offset) {
+        self.retention_bound.set(offset);
+    }
+
+    pub(crate) fn retention_limit(&self) -> Offset {
+        self.retention_bound.get().min(self.durable.get())
+    }
+
+    pub(crate) fn is_touched(&self) -> bool {
+        self.touched.get()
+    }
+
+    pub(crate) fn holds_chunk(&self, id: u64) -> bool {
+        self.state.borrow().tail.chunks.iter().any(|c| c.id == id)
+    }
+
+    /// Gives the oldest chunk back if it is `id` and everything in it is written.
+    pub(crate) fn evict_chunk(&self, id: u64) -> Evicted {
+        // The append that asks for room may itself hold the state: its own partition is then not asked.
+        let Ok(mut state) = self.state.try_borrow_mut() else { return Evicted::NotYet };
+        let Some(chunk) = state.tail.chunks.front() else { return Evicted::Gone };
+        if chunk.id != id {
+            return if state.tail.chunks.iter().any(|c| c.id == id) { Evicted::NotYet } else { Evicted::Gone };
+        }
+        let written = state.open_segment(chunk.segment_base).is_none_or(|s| s.written >= chunk.end());
+        let last_in_use = state.tail.chunks.len() == 1 && self.in_flight.get() > 0;
+        if !written || last_in_use {
+            return Evicted::NotYet;
+        }
+        let bytes = chunk.chunk.capacity();
+        state.tail.chunks.pop_front();
+        Evicted::Freed(bytes)
+    }
+
+    /// Whether nothing was appended for a while and everything is on disk, while memory is still held.
+    pub(crate) fn is_idle(&self, now_ms: i64) -> bool {
+        if now_ms - self.last_append_at_ms.get() < IDLE_AFTER_MS || self.in_flight.get() > 0 {
+            return false;
+        }
+        let state = self.state.borrow();
+        let holds = !state.tail.is_empty() || !state.active.index.tail.is_empty();
+        holds && state.all_written()
+    }
+
+    /// Gives the chunks back and lets index entries go to their files.
+    pub(crate) fn rest(&self) {
+        self.drop_tail();
+        self.flush_indexes_soon();
+    }
+
+    /// Gives back chunks whose records all lie below the log start.
+    pub(crate) fn drop_tail_below(&self, log_start: Offset) {
+        let (mut chunks, mut bytes) = (0, 0);
+        {
+            let mut state = self.state.borrow_mut();
+            while state.tail.chunks.get(1).is_some_and(|second| second.first_offset <= log_start) {
+                let first = &state.tail.chunks[0];
+                if state.open_segment(first.segment_base).is_some_and(|s| s.written < first.end()) {
+                    break;
+                }
+                bytes += first.chunk.capacity();
+                chunks += 1;
+                state.tail.chunks.pop_front();
+            }
+        }
+        self.shard.cache.released(chunks, bytes);
+    }
+
+    pub(crate) fn drop_tail(&self) {
+        let (chunks, bytes) = {
+            let mut state = self.state.borrow_mut();
+            (state.tail.chunks.len(), state.tail.clear())
+        };
+        self.shard.cache.released(chunks, bytes);
+    }
+}
+
+impl Drop for PartitionLog {
+    fn drop(&mut self) {
+        let (chunks, bytes) = (self.state.get_mut().tail.chunks.len(), self.state.get_mut().tail.clear());
+        self.shard.cache.released(chunks, bytes);
+    }
+}

@@ -1,0 +1,241 @@
+//! Read: the fetch way. Batches come from the tail's chunks by reference, from closed segments as file ranges that were
+//! verified, or, for what an open segment no longer has in memory, by direct reads. No byte of a record is copied or
+//! encoded again on the first two ways.
+
+use bytes::Bytes;
+use model::{BatchView, Offset};
+use runtime::SharedFile;
+
+use super::PartitionLog;
+use super::segments::SegmentRef;
+use crate::error::LogError;
+use crate::format::index;
+use crate::limits::{IO_MAX, MARK_BYTES, READ_PARTS};
+use crate::scan::{ReadLimits, Selection, select};
+
+/// Bytes that leave for a client.
+#[derive(Clone, Debug)]
+pub enum Slice {
+    Bytes(Bytes),
+    /// A verified range of a closed segment that lies in the page cache: for `sendfile`.
+    File { file: SharedFile, position: u64, len: u64 },
+}
+
+impl Slice {
+    pub fn len(&self) -> usize {
+        match self {
+            Slice::Bytes(bytes) => bytes.len(),
+            Slice::File { len, .. } => *len as usize,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes themselves, wherever they are: for callers that look into batches.
+    pub async fn load(&self) -> Result<Bytes, LogError> {
+        match self {
+            Slice::Bytes(bytes) => Ok(bytes.clone()),
+            Slice::File { file, position, len } => {
+                let bytes = file.read(*position, *len as usize).await?;
+                if bytes.len() as u64 == *len {
+                    return Ok(Bytes::from(bytes));
+                }
+                let why = "the file is shorter than its log".to_string();
+                Err(LogError::Corrupt { path: file.path().to_path_buf(), position: *position, why })
+            }
+        }
+    }
+}
+
+/// Whole batches, in order. Empty when there is nothing to return yet.
+#[derive(Clone, Debug)]
+pub struct ReadSlices {
+    pub slices: Vec<Slice>,
+    pub bytes: usize,
+    /// First offset of the first batch (below the asked one when that lies within the batch).
+    pub first_offset: Offset,
+    /// Where the next read continues.
+    pub next_offset: Offset,
+}
+
+impl ReadSlices {
+    pub(crate) fn empty(at: Offset) -> ReadSlices {
+        ReadSlices { slices: Vec::new(), bytes: 0, first_offset: at, next_offset: at }
+    }
+
+    pub(crate) fn one(slice: Slice, first_offset: Offset, next_offset: Offset) -> ReadSlices {
+        ReadSlices { bytes: slice.len(), slices: vec![slice], first_offset, next_offset }
+    }
+
+    fn add(&mut self, part: ReadSlices) {
+        if self.slices.is_empty() {
+            self.first_offset = part.first_offset;
+        }
+        self.bytes += part.bytes;
+        self.next_offset = part.next_offset;
+        self.slices.extend(part.slices);
+    }
+}
+
+impl PartitionLog {
+    /// Whole batches from the one that holds `from`, below the bound and within the size.
+    pub async fn read(&self, from: Offset, limits: ReadLimits) -> Result<ReadSlices, LogError> {
+        self.check_range(from)?;
+        let mut left = limits;
+        left.upper_bound = left.upper_bound.min(self.readable_end());
+        let mut out = ReadSlices::empty(from);
+        for _ in 0..READ_PARTS {
+            if out.next_offset >= left.upper_bound || (left.max_bytes == 0 && !left.min_one_batch) {
+                break;
+            }
+            // A small rest is not worth another look at the disk.
+            if out.bytes > 0 && left.max_bytes < MARK_BYTES as usize {
+                break;
+            }
+            let at = out.next_offset;
+            let part = match self.read_tail(at, left) {
+                Some(part) => Ok(part),
+                None => self.read_disk(at, left).await,
+            };
+            let part = match part {
+                Ok(part) => part,
+                // What was found before the damage is still good.
+                Err(_) if out.bytes > 0 => break,
+                Err(error) => {
+                    // Retention or a truncation may have taken the segment meanwhile.
+                    self.check_range(from)?;
+                    return Err(error);
+                }
+            };
+            if part.next_offset == at {
+                break;
+            }
+            left.max_bytes = left.max_bytes.saturating_sub(part.bytes);
+            left.min_one_batch &= part.bytes == 0;
+            out.add(part);
+        }
+        Ok(out)
+    }
+
+    fn check_range(&self, from: Offset) -> Result<(), LogError> {
+        if self.closed.get() && self.deleted.get() {
+            return Err(LogError::Closed);
+        }
+        let (log_start_offset, log_end_offset) = (self.log_start_offset(), self.log_end_offset());
+        if from < log_start_offset || from > log_end_offset {
+            return Err(LogError::OffsetOutOfRange { asked: from, log_start_offset, log_end_offset });
+        }
+        Ok(())
+    }
+
+    /// After a failed write only what was durable is served.
+    fn readable_end(&self) -> Offset {
+        let failed = self.state.borrow().failed.is_some();
+        if failed { self.durable_end() } else { self.log_end_offset() }
+    }
+
+    /// From the tail's chunks. `None` when they do not hold the offset.
+    fn read_tail(&self, from: Offset, limits: ReadLimits) -> Option<ReadSlices> {
+        let state = self.state.borrow();
+        if state.tail.first_offset()? > from {
+            return None;
+        }
+        let mut out = ReadSlices::empty(from);
+        let mut left = limits;
+        let first = state.tail.index_of(from);
+        for chunk in state.tail.chunks.range(first..) {
+            let mut skip = 0;
+            if out.slices.is_empty()
+                && let Some(open) = state.open_segment(chunk.segment_base)
+            {
+                let near = index::position_before(&open.index.tail, chunk.segment_base, from);
+                skip = near.saturating_sub(chunk.start) as usize;
+            }
+            let bytes = &chunk.bytes()[skip..];
+            let found = select(bytes, out.next_offset, left);
+            if found.start < found.end {
+                let at = chunk.start + skip as u64;
+                let slice = Slice::Bytes(chunk.slice(at + found.start as u64, at + found.end as u64));
+                out.add(ReadSlices::one(slice, found.first_offset, found.next_offset));
+                left.max_bytes = left.max_bytes.saturating_sub(found.end - found.start);
+                left.min_one_batch = false;
+            }
+            if found.end < bytes.len() || left.max_bytes == 0 {
+                break;
+            }
+        }
+        Some(out)
+    }
+
+    async fn read_disk(&self, from: Offset, limits: ReadLimits) -> Result<ReadSlices, LogError> {
+        let segment = self.segment_of(from).await?;
+        let part = if segment.open {
+            self.read_open(segment, from, limits).await?
+        } else {
+            self.read_closed(segment, from, limits).await?
+        };
+        match part {
+            Some(part) => Ok(part),
+            // Compaction may leave no batch at a segment's end: the next segment has the next one.
+            None if !segment.open => Ok(ReadSlices::empty(segment.next_offset)),
+            None => Ok(ReadSlices::empty(from)),
+        }
+    }
+
+    /// A direct read of what an open segment has on disk but no longer in memory. `None`: there is no such batch.
+    async fn read_open(
+        &self,
+        segment: SegmentRef,
+        from: Offset,
+        limits: ReadLimits,
+    ) -> Result<Option<ReadSlices>, LogError> {
+        let base = segment.base_offset;
+        let mut position = self.start_position(segment, from).await?;
+        let slack = self.config().index_interval_bytes.min(IO_MAX) as usize;
+        let mut len = limits.max_bytes.min(IO_MAX as usize) + slack;
+        while position < segment.size {
+            let file = self.direct_file(base, false).await?;
+            let len_now = len.min((segment.size - position) as usize);
+            let bytes = {
+                let _budget = self.shard.io.take(len_now).await;
+                file.read(position, len_now).await?
+            };
+            let found = select(&bytes, from, limits);
+            if found.start < found.end {
+                return self.checked(base, position, &bytes, found).map(Some);
+            }
+            if let Some(broken) = found.broken_at {
+                return Err(self.corrupt(base, position + broken as u64, "no batch begins here".into()));
+            }
+            let Some(need) = found.need else { return Ok(Some(ReadSlices::empty(from))) };
+            if found.start == 0 && need <= len_now {
+                return Err(self.corrupt(base, position, "the file is shorter than its log".into()));
+            }
+            position += found.start as u64;
+            len = len.max(need);
+        }
+        Ok(None)
+    }
+
+    /// Checks the CRC of what was chosen; the batches before a damaged one are still good.
+    fn checked(&self, base: Offset, position: u64, bytes: &Bytes, found: Selection) -> Result<ReadSlices, LogError> {
+        let mut at = found.start;
+        let mut next_offset = found.first_offset;
+        while at < found.end {
+            match BatchView::parse(&bytes[at..found.end]).and_then(|batch| batch.check_crc().map(|()| batch.header)) {
+                Ok(header) => {
+                    at += header.size();
+                    next_offset = header.next_offset();
+                }
+                Err(why) if at == found.start => {
+                    return Err(self.corrupt(base, position + at as u64, why.to_string()));
+                }
+                Err(_) => break,
+            }
+        }
+        let slice = Slice::Bytes(bytes.slice(found.start..at));
+        Ok(ReadSlices::one(slice, found.first_offset, next_offset))
+    }
+}

@@ -1,0 +1,265 @@
+//! Opening after a crash. The log ends at the last whole valid batch behind the recovery point; what follows (zeros that
+//! were preallocated, a torn write) is not data and is cut before the next write. Segments before the last were synced
+//! when they were rolled and are not scanned.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use model::{LeaderEpoch, Offset};
+use runtime::{DirectFile, OpenMode, clock, fs};
+
+use super::segments::closed_segments;
+use super::{PartitionLog, Start, State};
+use crate::PartitionSpec;
+use crate::error::LogError;
+use crate::format::checkpoint::CheckpointEntry;
+use crate::format::epochs::EpochHistory;
+use crate::format::names::{self, EPOCHS_FILE, FileKind, METADATA_FILE, parse_file_name};
+use crate::format::{index, partition_metadata, time_index};
+use crate::limits::{RECOVERY_FIRST_READ, SCAN_WINDOW, SMALL_FILE};
+use crate::scan::{SegmentScan, Step};
+use crate::segment::{Fill, GrowingIndex, OpenSegment, path};
+use crate::shard::LogShard;
+use crate::shard_dir::ShardDir;
+
+/// What a partition's folder holds.
+#[derive(Debug, Default)]
+struct Folder {
+    listing: Vec<fs::Entry>,
+    logs: BTreeMap<Offset, u64>,
+    snapshots: Vec<Offset>,
+    /// Lengths of index files.
+    indexes: BTreeMap<(Offset, bool), u64>,
+    leftovers: Vec<String>,
+    has_metadata: bool,
+    has_epochs: bool,
+}
+
+impl Folder {
+    fn sort(listing: Vec<fs::Entry>) -> Folder {
+        let mut folder = Folder::default();
+        for entry in listing.iter().filter(|e| !e.is_dir) {
+            folder.has_metadata |= entry.name == METADATA_FILE;
+            folder.has_epochs |= entry.name == EPOCHS_FILE;
+            if names::is_leftover(&entry.name) {
+                folder.leftovers.push(entry.name.clone());
+            }
+            match parse_file_name(&entry.name) {
+                Some((base, FileKind::Log)) => {
+                    folder.logs.insert(base, entry.len);
+                }
+                Some((base, FileKind::Index)) => {
+                    folder.indexes.insert((base, false), entry.len);
+                }
+                Some((base, FileKind::TimeIndex)) => {
+                    folder.indexes.insert((base, true), entry.len);
+                }
+                Some((offset, FileKind::Snapshot)) => folder.snapshots.push(offset),
+                Some((_, FileKind::TxnIndex)) | None => {}
+            }
+        }
+        folder.snapshots.sort_unstable();
+        folder.listing = listing;
+        folder
+    }
+
+    /// Whether the index files still hold what the recovery point counts on.
+    fn has_indexes(&self, entry: &CheckpointEntry) -> bool {
+        let len = |times| self.indexes.get(&(entry.segment_base, times)).copied().unwrap_or(0);
+        len(false) >= u64::from(entry.index_entries) * index::ENTRY_LEN as u64
+            && len(true) >= u64::from(entry.time_entries) * time_index::ENTRY_LEN as u64
+    }
+}
+
+/// Where the scan of the last segment starts.
+struct ScanFrom {
+    fill: Fill,
+    index_entries: u32,
+    time_entries: u32,
+}
+
+impl PartitionLog {
+    pub(crate) async fn recover(
+        shard: &Rc<LogShard>,
+        spec: PartitionSpec,
+        entry: Option<CheckpointEntry>,
+    ) -> Result<Rc<PartitionLog>, LogError> {
+        let dir = spec.data_dir.path().join(names::partition_dir(&spec.topic, spec.key.partition));
+        let Some(folder) = read_folder(&dir).await? else {
+            if entry.as_ref().is_some_and(CheckpointEntry::has_data) {
+                return Err(LogError::BadFolder { path: dir, why: "it is missing, but it held records".into() });
+            }
+            return Ok(PartitionLog::fresh(shard, spec, Offset::ZERO));
+        };
+        if !check_owner(&dir, &spec, &folder).await? {
+            return Ok(PartitionLog::fresh(shard, spec, Offset::ZERO));
+        }
+        for name in &folder.leftovers {
+            fs::remove_file(&dir.join(name)).await?;
+        }
+        let home = shard.dir(&spec.data_dir);
+        let history = stored_epochs(&dir, &folder, entry.as_ref()).await?;
+        let recovered = recover_tail(&home, &dir, &spec, &folder, entry.as_ref(), &history).await?;
+        let state = assemble(&spec, &dir, folder, entry, history, recovered).await?;
+        let start = Start { durable_end: state.log_end, state, folder_made: true, touched: true };
+        Ok(PartitionLog::build(shard, spec, start))
+    }
+}
+
+async fn read_folder(dir: &Path) -> Result<Option<Folder>, LogError> {
+    if fs::stat(dir).await?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Folder::sort(fs::read_dir(dir).await?)))
+}
+
+/// Whether the folder is this topic's. One without metadata is the rest of a creation that a crash cut off, as long as
+/// it holds no segment.
+async fn check_owner(dir: &Path, spec: &PartitionSpec, folder: &Folder) -> Result<bool, LogError> {
+    if !folder.has_metadata && folder.logs.is_empty() {
+        return Ok(false);
+    }
+    let bytes = fs::read_if_there(&dir.join(METADATA_FILE), SMALL_FILE as usize).await?.unwrap_or_default();
+    match partition_metadata::decode(&bytes) {
+        Some(id) if id == spec.key.topic_id => Ok(true),
+        Some(id) => Err(LogError::ForeignFolder { path: dir.to_path_buf(), found: id.to_string() }),
+        None => Err(LogError::BadFolder { path: dir.to_path_buf(), why: "partition.metadata cannot be read".into() }),
+    }
+}
+
+/// The newer of the epoch file and the checkpoint's copy.
+async fn stored_epochs(
+    dir: &Path,
+    folder: &Folder,
+    entry: Option<&CheckpointEntry>,
+) -> Result<EpochHistory, LogError> {
+    let mut history = EpochHistory::default();
+    if folder.has_epochs {
+        let bytes = fs::read_if_there(&dir.join(EPOCHS_FILE), SMALL_FILE as usize).await?;
+        history = bytes.and_then(|b| EpochHistory::decode(&b)).unwrap_or_default();
+    }
+    let copy = entry.and_then(|e| e.epochs.clone()).and_then(EpochHistory::from_entries);
+    Ok(copy.filter(|copy| copy.latest() > history.latest()).unwrap_or(history))
+}
+
+/// The last segment as the scan found it, and the epochs that begin in it.
+struct RecoveredTail {
+    active: OpenSegment,
+    scan: Option<SegmentScan>,
+    from: ScanFrom,
+}
+
+async fn recover_tail(
+    home: &Rc<ShardDir>,
+    dir: &Path,
+    spec: &PartitionSpec,
+    folder: &Folder,
+    entry: Option<&CheckpointEntry>,
+    history: &EpochHistory,
+) -> Result<RecoveredTail, LogError> {
+    let now_ms = clock::wall_ms();
+    let fresh_at = |base| RecoveredTail {
+        active: OpenSegment::fresh(base, now_ms),
+        scan: None,
+        from: ScanFrom { fill: Fill::empty(base), index_entries: 0, time_entries: 0 },
+    };
+    let vouched_base = entry.map(|e| e.segment_base);
+    let Some((&base, &len)) = folder.logs.last_key_value() else {
+        return Ok(fresh_at(vouched_base.unwrap_or(Offset::ZERO)));
+    };
+    if let Some(vouched) = vouched_base.filter(|v| *v > base) {
+        // Rolled, and nothing of the next segment reached the disk.
+        return Ok(fresh_at(vouched));
+    }
+    let from = match entry {
+        Some(e) if e.segment_base == base && e.fill.size <= len && folder.has_indexes(e) => {
+            ScanFrom { fill: e.fill, index_entries: e.index_entries, time_entries: e.time_entries }
+        }
+        _ => ScanFrom { fill: Fill::empty(base), index_entries: 0, time_entries: 0 },
+    };
+    let scan = scan_tail(home, dir, spec, base, len, &from, history).await?;
+    let mut active = OpenSegment::fresh(base, entry.map_or(now_ms, |e| e.created_ms));
+    active.fill = scan.fill;
+    active.written = scan.fill.size;
+    active.durable = scan.fill.size;
+    active.allocated = len;
+    active.needs_cut = len > scan.fill.size;
+    active.index = GrowingIndex { in_file: from.index_entries, tail: scan.index.clone() };
+    active.time_index = GrowingIndex { in_file: from.time_entries, tail: scan.time_index.clone() };
+    Ok(RecoveredTail { active, scan: Some(scan), from })
+}
+
+async fn scan_tail(
+    home: &Rc<ShardDir>,
+    dir: &Path,
+    spec: &PartitionSpec,
+    base: Offset,
+    len: u64,
+    from: &ScanFrom,
+    history: &EpochHistory,
+) -> Result<SegmentScan, LogError> {
+    home.probe().await?;
+    let file = DirectFile::open(&path(dir, base, FileKind::Log), OpenMode::ReadWrite).await?;
+    let epoch = match from.fill.size {
+        0 => None,
+        _ => history.of_offset(Offset(from.fill.next_offset.0 - 1)),
+    };
+    let epoch = epoch.unwrap_or(LeaderEpoch::UNKNOWN);
+    let mut scan = SegmentScan::new(base, from.fill, epoch, spec.config.index_interval_bytes);
+    let mut window = RECOVERY_FIRST_READ;
+    loop {
+        let left = len - scan.position();
+        let ask = window.min(left as usize);
+        let bytes = file.read(scan.position(), ask).await?;
+        // A file shorter than its stat said ends where it ends.
+        let left = if bytes.len() < ask { bytes.len() as u64 } else { left };
+        match scan.feed(&bytes, left) {
+            Step::Need(need) => window = need.max(SCAN_WINDOW),
+            Step::End(_) => break,
+        }
+    }
+    if scan.fill.size > from.fill.size {
+        // Written but perhaps not synced before the crash: synced before anyone may count on it.
+        file.fdatasync().await?;
+    }
+    file.close().await?;
+    Ok(scan)
+}
+
+async fn assemble(
+    spec: &PartitionSpec,
+    dir: &Path,
+    folder: Folder,
+    entry: Option<CheckpointEntry>,
+    history: EpochHistory,
+    recovered: RecoveredTail,
+) -> Result<State, LogError> {
+    let RecoveredTail { active, scan, from } = recovered;
+    let end = active.fill.next_offset;
+    let base = active.base_offset;
+    let closed = closed_segments(&folder.listing, base);
+    let first = closed.first().map_or(base, |s| s.base_offset);
+    let log_start = entry.as_ref().map_or(first, |e| e.log_start_offset.max(first)).min(end);
+    let mut state = State::new(spec, active, log_start);
+    state.closed_count = closed.len() as u32;
+    state.closed_bytes = closed.iter().map(|s| s.size).sum();
+    state.closed = Some(closed);
+    state.epochs = history;
+    for epoch in scan.iter().flat_map(|s| &s.epochs) {
+        state.epochs_dirty |= state.epochs.assign(epoch.epoch, epoch.start_offset);
+    }
+    state.epochs_dirty |= state.epochs.truncate_from_end(end);
+    state.recovery_point = (base, from.fill.size);
+    state.point.fill = from.fill;
+    state.point.index_entries = from.index_entries;
+    state.point.time_entries = from.time_entries;
+    for snapshot in folder.snapshots {
+        if snapshot <= end {
+            state.snapshots.push(snapshot);
+        } else {
+            fs::remove_file(&path(dir, snapshot, FileKind::Snapshot)).await?;
+        }
+    }
+    Ok(state)
+}

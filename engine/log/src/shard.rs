@@ -1,0 +1,291 @@
+//! What the partitions of a shard share: the committer, the chunk pool and the batch cache's budget, the bound on open
+//! files, the memory of closed segments, and the folders' checkpoints. One per shard, never leaves it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use model::{Offset, PartitionKey};
+use runtime::sync::{Budget, before};
+use runtime::{ChunkPool, DirectFile, Notify, SharedFile, TaskGroup, clock, spawn};
+
+use crate::cache::ChunkCache;
+use crate::committer::{Committer, each};
+use crate::config::{PartitionSpec, StartMode};
+use crate::data_dir::DataDir;
+use crate::error::LogError;
+use crate::file_table::FileTable;
+use crate::index_cache::SegmentMemory;
+use crate::limits::{IDLE_CHECK_MS, INDEX_CACHE, UNWRITTEN_BRAKE, UNWRITTEN_MAX};
+use crate::partition::PartitionLog;
+use crate::shard_dir::ShardDir;
+
+/// What a shard's logs may use.
+#[derive(Clone, Debug)]
+pub struct LogShardConfig {
+    /// Number of this writer among those of the process: names its part of the checkpoint, nothing else.
+    pub writer: u16,
+    /// Chunks in use by tails and as batch cache.
+    pub cache_bytes: usize,
+    /// Largest chunk of a hot partition.
+    pub chunk_bytes: usize,
+    /// Open direct files and open shared files, each.
+    pub open_files: usize,
+    /// Bytes of direct writes and reads in flight: keep it within the shard's registered memory.
+    pub io_bytes: usize,
+    /// Memory of chunks, shared by all shards.
+    pub pool: ChunkPool,
+}
+
+impl LogShardConfig {
+    pub fn new(writer: u16, pool: ChunkPool) -> LogShardConfig {
+        LogShardConfig {
+            writer,
+            cache_bytes: 64 << 20,
+            chunk_bytes: crate::limits::CHUNK_MAX,
+            open_files: 256,
+            io_bytes: 16 << 20,
+            pool,
+        }
+    }
+}
+
+/// Counters of a shard, for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogShardStats {
+    pub partitions: usize,
+    pub cached_bytes: usize,
+    pub unwritten_bytes: u64,
+    pub commit_rounds: u64,
+    pub open_files: usize,
+}
+
+/// A partition that was opened, with what the replica needs to rebuild its producer state.
+#[derive(Debug)]
+pub struct Opened {
+    pub log: Rc<PartitionLog>,
+    /// Newest snapshot at or below the log's end, and the offset it was made at.
+    pub producer_snapshot: Option<(Offset, Vec<u8>)>,
+}
+
+#[derive(Debug)]
+pub struct LogShard {
+    pub(crate) config: LogShardConfig,
+    pub(crate) committer: Rc<Committer>,
+    pub(crate) cache: ChunkCache,
+    pub(crate) files: FileTable<DirectFile>,
+    pub(crate) shared_files: FileTable<SharedFile>,
+    pub(crate) memory: SegmentMemory,
+    pub(crate) io: Rc<Budget>,
+    dirs: RefCell<BTreeMap<PathBuf, Rc<ShardDir>>>,
+    partitions: RefCell<BTreeMap<PartitionKey, Rc<PartitionLog>>>,
+    next_id: Cell<u64>,
+    unwritten: Cell<u64>,
+    room: Notify,
+    stopping: Cell<bool>,
+    stop: Rc<Notify>,
+    tasks: TaskGroup,
+}
+
+impl LogShard {
+    pub fn new(config: LogShardConfig) -> Rc<LogShard> {
+        let shard = Rc::new(LogShard {
+            committer: Rc::default(),
+            cache: ChunkCache::new(config.cache_bytes),
+            files: FileTable::new(config.open_files),
+            shared_files: FileTable::new(config.open_files),
+            memory: SegmentMemory::new(INDEX_CACHE),
+            io: Budget::new(config.io_bytes),
+            dirs: RefCell::default(),
+            partitions: RefCell::default(),
+            next_id: Cell::new(0),
+            unwritten: Cell::new(0),
+            room: Notify::new(),
+            stopping: Cell::new(false),
+            stop: Rc::default(),
+            tasks: TaskGroup::new(),
+            config,
+        });
+        shard.tasks.spawn("committer", shard.committer.clone().run());
+        shard.tasks.spawn("idle-partitions", idle_loop(Rc::downgrade(&shard), shard.stop.clone()));
+        shard
+    }
+
+    /// A partition that holds nothing yet. Its folder is made, durably, with its first append.
+    pub async fn create_partition(self: &Rc<Self>, spec: PartitionSpec) -> Result<Rc<PartitionLog>, LogError> {
+        let log = PartitionLog::fresh(self, spec, Offset::ZERO);
+        self.keep(log.clone());
+        Ok(log)
+    }
+
+    /// A partition that may hold something. `start` comes from [`DataDir::start_mode`].
+    pub async fn open_partition(self: &Rc<Self>, spec: PartitionSpec, start: StartMode) -> Result<Opened, LogError> {
+        let log = match start {
+            StartMode::Clean(entry) => PartitionLog::from_checkpoint(self, spec, *entry)?,
+            StartMode::Unclean(entry) => PartitionLog::recover(self, spec, entry.map(|e| *e)).await?,
+        };
+        let producer_snapshot = log.newest_snapshot().await?;
+        log.load_epochs_if_needed().await?;
+        self.keep(log.clone());
+        Ok(Opened { log, producer_snapshot })
+    }
+
+    fn keep(&self, log: Rc<PartitionLog>) {
+        let before = self.partitions.borrow_mut().insert(log.key(), log);
+        assert!(before.is_none(), "a partition is opened once");
+    }
+
+    pub(crate) fn forget(&self, key: PartitionKey) {
+        self.partitions.borrow_mut().remove(&key);
+    }
+
+    pub fn partition(&self, key: PartitionKey) -> Option<Rc<PartitionLog>> {
+        self.partitions.borrow().get(&key).cloned()
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id.set(self.next_id.get() + 1);
+        self.next_id.get()
+    }
+
+    pub(crate) fn dir(&self, dir: &Arc<DataDir>) -> Rc<ShardDir> {
+        let mut dirs = self.dirs.borrow_mut();
+        dirs.entry(dir.path().to_path_buf())
+            .or_insert_with(|| Rc::new(ShardDir::new(dir.clone(), self.config.writer)))
+            .clone()
+    }
+
+    /// Whether `bytes` more may be appended before the disk has caught up.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        self.unwritten.get() == 0 || self.unwritten.get() + bytes <= UNWRITTEN_MAX
+    }
+
+    pub(crate) fn add_unwritten(&self, bytes: u64) {
+        self.unwritten.set(self.unwritten.get() + bytes);
+    }
+
+    pub(crate) fn sub_unwritten(&self, bytes: u64) {
+        assert!(self.unwritten.get() >= bytes, "only appended bytes are written");
+        self.unwritten.set(self.unwritten.get() - bytes);
+        self.room.notify();
+    }
+
+    /// The brake for producers: resolves once few enough bytes wait for the disk.
+    pub async fn wait_room(&self) {
+        loop {
+            let seen = self.room.version();
+            if self.unwritten.get() < UNWRITTEN_BRAKE || self.stopping.get() {
+                return;
+            }
+            self.room.changed_since(seen).await;
+        }
+    }
+
+    pub fn stats(&self) -> LogShardStats {
+        LogShardStats {
+            partitions: self.partitions.borrow().len(),
+            cached_bytes: self.cache.used(),
+            unwritten_bytes: self.unwritten.get(),
+            commit_rounds: self.committer.rounds(),
+            open_files: self.files.len() + self.shared_files.len(),
+        }
+    }
+
+    /// Everything appended goes to disk; tails are trimmed, indexes and checkpoint written. The shard's last call:
+    /// afterwards the caller of the process's stop calls `DataDir::close_clean`.
+    pub async fn stop_clean(self: &Rc<Self>) -> Result<(), LogError> {
+        self.begin_stop();
+        let logs: Vec<Rc<PartitionLog>> = self.partitions.borrow().values().cloned().collect();
+        let failed: Rc<RefCell<Option<LogError>>> = Rc::default();
+        let first = failed.clone();
+        each(logs.into(), move |log: Rc<PartitionLog>| {
+            let first = first.clone();
+            async move {
+                if let Err(error) = log.close_clean().await {
+                    first.borrow_mut().get_or_insert(error);
+                }
+            }
+        })
+        .await;
+        self.committer.stop();
+        self.tasks.wait().await;
+        for file in self.files.remove_all() {
+            let _ = file.close().await;
+        }
+        drop(self.shared_files.remove_all());
+        let dirs: Vec<Rc<ShardDir>> = self.dirs.borrow().values().cloned().collect();
+        let changed = logs_changed(&self.partitions.borrow());
+        for dir in dirs {
+            if changed {
+                dir.flush().await?;
+            }
+            dir.stop();
+        }
+        self.partitions.borrow_mut().clear();
+        match failed.take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+impl LogShard {
+    fn begin_stop(&self) {
+        self.stopping.set(true);
+        self.room.notify();
+        self.stop.notify();
+    }
+
+    /// What a kill leaves: nothing that is not on its way to the device goes there any more. For tests.
+    #[cfg(test)]
+    pub(crate) async fn crash(self: &Rc<Self>) {
+        self.begin_stop();
+        for dir in self.dirs.borrow().values() {
+            dir.stop();
+        }
+        let logs: Vec<Rc<PartitionLog>> = std::mem::take(&mut *self.partitions.borrow_mut()).into_values().collect();
+        for log in logs {
+            log.closed.set(true);
+            std::mem::forget(log.pause().await);
+        }
+        self.committer.stop();
+        self.tasks.wait().await;
+        for file in self.files.remove_all() {
+            let _ = file.close().await;
+        }
+    }
+}
+
+/// Whether anything was written since the start: otherwise the clean checkpoint still says everything.
+fn logs_changed(partitions: &BTreeMap<PartitionKey, Rc<PartitionLog>>) -> bool {
+    partitions.values().any(|log| log.is_touched())
+}
+
+/// Lets partitions without traffic give their memory back. Ends with the shard.
+async fn idle_loop(shard: Weak<LogShard>, stop: Rc<Notify>) {
+    loop {
+        let _ = before(clock::now_ms() + IDLE_CHECK_MS, stop.changed()).await;
+        let Some(shard) = shard.upgrade() else { return };
+        if shard.stopping.get() {
+            return;
+        }
+        let now_ms = clock::wall_ms();
+        let logs: Vec<Rc<PartitionLog>> =
+            shard.partitions.borrow().values().filter(|log| log.is_idle(now_ms)).cloned().collect();
+        for log in logs {
+            log.rest();
+        }
+    }
+}
+
+/// Closes direct files in the background.
+pub(crate) fn close_files(files: Vec<DirectFile>) {
+    for file in files {
+        spawn("close-file", async move {
+            // Everything was synced by the committer or is given up; nothing depends on the close.
+            let _ = file.close().await;
+        });
+    }
+}

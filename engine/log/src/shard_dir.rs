@@ -1,0 +1,165 @@
+//! A shard's side of a data folder: the probe and the loss of the clean mark before its first write, and its part of
+//! the checkpoint. Renewals gather for a moment; a caller that needs its entry on disk first waits for `flush`.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::PartitionKey;
+use runtime::{DirectFile, Notify, clock, fs, spawn};
+
+use crate::data_dir::DataDir;
+use crate::error::LogError;
+use crate::format::checkpoint::{self, CheckpointEntry};
+use crate::limits::CHECKPOINT_GATHER_MS;
+
+/// Progress of something that is done once by whoever comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Once {
+    Idle,
+    Running,
+    Done,
+}
+
+#[derive(Debug)]
+pub(crate) struct ShardDir {
+    pub dir: Arc<DataDir>,
+    writer: u16,
+    probed: Cell<Once>,
+    invalidated: Cell<Once>,
+    entries: RefCell<BTreeMap<PartitionKey, CheckpointEntry>>,
+    /// Versions of `entries`: the newest, and the newest on disk.
+    version: Cell<u64>,
+    on_disk: Cell<u64>,
+    writing: Cell<bool>,
+    gathering: Cell<bool>,
+    stopped: Cell<bool>,
+    changed: Notify,
+}
+
+impl ShardDir {
+    pub fn new(dir: Arc<DataDir>, writer: u16) -> ShardDir {
+        ShardDir {
+            dir,
+            writer,
+            probed: Cell::new(Once::Idle),
+            invalidated: Cell::new(Once::Idle),
+            entries: RefCell::default(),
+            version: Cell::new(0),
+            on_disk: Cell::new(0),
+            writing: Cell::new(false),
+            gathering: Cell::new(false),
+            stopped: Cell::new(false),
+            changed: Notify::new(),
+        }
+    }
+
+    async fn once(
+        self: &Rc<Self>,
+        cell: impl Fn(&ShardDir) -> &Cell<Once> + 'static,
+        work: impl AsyncFnOnce(Rc<ShardDir>) -> Result<(), LogError> + 'static,
+    ) -> Result<(), LogError> {
+        loop {
+            let seen = self.changed.version();
+            match cell(self).get() {
+                Once::Done => return Ok(()),
+                Once::Running => self.changed.changed_since(seen).await,
+                Once::Idle => break,
+            }
+        }
+        cell(self).set(Once::Running);
+        let me = self.clone();
+        // In a task of its own, so that a caller that goes away does not leave it half done.
+        let task = spawn("data-folder", async move {
+            let result = work(me.clone()).await;
+            cell(&me).set(if result.is_ok() { Once::Done } else { Once::Idle });
+            me.changed.notify();
+            result
+        });
+        task.join().await.unwrap_or(Err(LogError::Closed))
+    }
+
+    /// Before the first direct file of this shard in the folder.
+    pub async fn probe(self: &Rc<Self>) -> Result<(), LogError> {
+        if self.probed.get() == Once::Done {
+            return Ok(());
+        }
+        self.once(|d| &d.probed, async |d: Rc<ShardDir>| {
+            Ok(DirectFile::probe_device(d.dir.path(), usize::from(d.writer)).await?)
+        })
+        .await
+    }
+
+    /// Before the first change of this shard in the folder.
+    pub async fn prepare_write(self: &Rc<Self>) -> Result<(), LogError> {
+        if self.invalidated.get() == Once::Done {
+            return Ok(());
+        }
+        self.probe().await?;
+        self.once(|d| &d.invalidated, async |d: Rc<ShardDir>| d.dir.invalidate().await).await
+    }
+
+    /// Takes a newer entry; it reaches the disk soon.
+    pub fn put(self: &Rc<Self>, entry: CheckpointEntry) {
+        self.entries.borrow_mut().insert(entry.key, entry);
+        self.version.set(self.version.get() + 1);
+        if self.gathering.replace(true) {
+            return;
+        }
+        let me = self.clone();
+        spawn("checkpoint", async move {
+            clock::sleep(Duration::from_millis(CHECKPOINT_GATHER_MS)).await;
+            me.gathering.set(false);
+            if me.stopped.get() {
+                return;
+            }
+            // A failure is not lost: the next start scans from the older recovery point, and whoever needs the entry
+            // on disk flushes and gets the error.
+            let _ = me.flush().await;
+        });
+    }
+
+    /// Renewals that still gather are not written any more.
+    pub fn stop(&self) {
+        self.stopped.set(true);
+    }
+
+    pub fn remove(self: &Rc<Self>, key: PartitionKey) {
+        self.entries.borrow_mut().remove(&key);
+    }
+
+    /// Resolves when every entry put before this call is on disk.
+    pub async fn flush(self: &Rc<Self>) -> Result<(), LogError> {
+        self.prepare_write().await?;
+        let wanted = self.version.get();
+        loop {
+            let seen = self.changed.version();
+            if self.on_disk.get() >= wanted {
+                return Ok(());
+            }
+            if self.writing.get() {
+                self.changed.changed_since(seen).await;
+                continue;
+            }
+            self.writing.set(true);
+            let me = self.clone();
+            let task = spawn("checkpoint", async move {
+                let result = me.write().await;
+                me.writing.set(false);
+                me.changed.notify();
+                result
+            });
+            task.join().await.unwrap_or(Err(LogError::Closed))?;
+        }
+    }
+
+    async fn write(self: &Rc<Self>) -> Result<(), LogError> {
+        let version = self.version.get();
+        let bytes = checkpoint::encode(self.dir.incarnation(), self.entries.borrow().values());
+        fs::write_durable(&self.dir.part_path(self.writer), bytes).await?;
+        self.on_disk.set(version);
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! A shard's main task: from nothing to serving, and to its clean end.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use log::{DataDir, Identity, LogShard, LogShardConfig};
+use metadata::{Command, DriverConfig, Incarnation, MetadataError, Rejection};
+use model::config::BrokerConfig;
+use runtime::mailbox::Mailboxes;
+use runtime::{AcceptQueue, ChunkPool, DirectFile, Post, ShardContext, random};
+
+use crate::cluster::Cluster;
+use crate::connection::{self, Connections};
+use crate::groups;
+use crate::mail::{ShardReply, ShardRequest};
+use crate::node::StartError;
+use crate::shard::{NodeFacts, Shard, ShardParts};
+use crate::view::View;
+
+/// Folder of the metadata quorum within the data folder.
+const METADATA_DIR: &str = "__cluster_metadata";
+/// The quorum's clock.
+const TICK_INTERVAL_MS: u64 = 100;
+/// Feature levels that a new cluster begins with.
+const FEATURES: [(&str, i16); 0] = [];
+
+/// What all shards of a process are started with.
+pub struct Boot {
+    pub mailboxes: Arc<Mailboxes<ShardRequest, ShardReply>>,
+    pub queues: Vec<Mutex<Option<AcceptQueue>>>,
+    pub stop_receivers: Vec<flume::Receiver<()>>,
+    /// Shard 0's facts and view, to each other shard.
+    pub fact_senders: Vec<flume::Sender<(Arc<NodeFacts>, View)>>,
+    pub fact_receivers: Vec<flume::Receiver<(Arc<NodeFacts>, View)>>,
+    pub ready: flume::Sender<Result<Option<Summary>, StartError>>,
+    /// Each shard but 0 says when its log is closed; shard 0 goes last.
+    pub stopped: flume::Sender<bool>,
+    pub stopped_others: flume::Receiver<bool>,
+    pub pool: ChunkPool,
+    pub config: BrokerConfig,
+    pub data_dir: PathBuf,
+    pub advertised: (String, u16),
+}
+
+/// What shard 0 found.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    pub cluster_id: String,
+    pub topics: usize,
+    pub partitions: u64,
+    pub was_clean: bool,
+}
+
+/// The whole life of a shard. The error is a sentence about its end.
+pub async fn run_shard(boot: Arc<Boot>, context: ShardContext) -> Result<(), String> {
+    let shard = match begin(&boot, &context).await {
+        Ok((shard, summary)) => {
+            let _ = boot.ready.send(Ok(summary));
+            shard
+        }
+        Err(error) => {
+            let text = error.to_string();
+            let _ = boot.ready.send(Err(error));
+            return Err(text);
+        }
+    };
+    let queue = take(&boot.queues[context.index]);
+    runtime::spawn("accept", accept(shard.clone(), queue));
+    shard.tasks.spawn("idle sweep", Connections::sweep(shard.clone()));
+    shard.tasks.spawn("housekeeping", shard.clone().keep_house());
+    shard.tasks.spawn("open found partitions", shard.clone().open_found());
+    let _ = boot.stop_receivers[context.index].recv_async().await;
+    end(&boot, &shard).await
+}
+
+fn take<T>(slot: &Mutex<Option<T>>) -> T {
+    slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take().expect("each shard takes its own, once")
+}
+
+async fn accept(shard: Rc<Shard>, queue: AcceptQueue) {
+    while let Some(socket) = queue.next().await {
+        runtime::spawn("connection", connection::serve(shard.clone(), socket));
+    }
+}
+
+async fn begin(boot: &Boot, context: &ShardContext) -> Result<(Rc<Shard>, Option<Summary>), StartError> {
+    let (facts, view, cluster) = if context.index == 0 {
+        let (facts, cluster) = lead(boot, context.count).await?;
+        let view = cluster.view();
+        for sender in &boot.fact_senders[1..] {
+            let _ = sender.send((facts.clone(), view.clone()));
+        }
+        (facts, view, Some(cluster))
+    } else {
+        let received = boot.fact_receivers[context.index].recv_async().await;
+        let (facts, view) = received.map_err(|_| StartError::Ended)?;
+        (facts, view, None)
+    };
+    DirectFile::probe_device(&boot.data_dir, context.index).await.map_err(StartError::Io)?;
+    let limits = &boot.config.shards;
+    let mut log_config = LogShardConfig::new(context.index as u16, boot.pool.clone());
+    log_config.cache_bytes = (limits.batch_cache_bytes / context.count).max(1 << 20);
+    log_config.open_files = (limits.max_open_segments / context.count / 2).max(16);
+    log_config.io_bytes = limits.io_memory_bytes;
+    let summary = cluster.as_ref().map(|_| Summary {
+        cluster_id: facts.cluster_id.clone(),
+        topics: view.image.topic_count(),
+        partitions: view.image.partition_count(),
+        // A folder that was never used has nothing to recover.
+        was_clean: facts.data_dir.was_clean() || facts.data_dir.identity().is_none(),
+    });
+    let shard = Shard::new(ShardParts {
+        index: context.index,
+        facts,
+        post: Post::new(boot.mailboxes.clone(), context.index),
+        log: LogShard::new(log_config),
+        cluster,
+        view,
+    });
+    shard.serve();
+    if let Some(cluster) = &shard.cluster {
+        cluster.attach(&shard);
+        watch(cluster);
+    }
+    Ok((shard, summary))
+}
+
+/// If the quorum's driver fails, nothing it says can be believed any more: the process ends with its sentence.
+fn watch(cluster: &Rc<Cluster>) {
+    let Some(task) = cluster.take_task() else { return };
+    runtime::spawn("metadata watch", async move {
+        if let Some(Err(error)) = task.join().await {
+            eprintln!("ringlog: {error} The process ends now; what was acknowledged is on disk.");
+            std::process::exit(1);
+        }
+    });
+}
+
+/// Shard 0: data folder, quorum, and this start's commands.
+async fn lead(boot: &Boot, shards: usize) -> Result<(Arc<NodeFacts>, Rc<Cluster>), StartError> {
+    let node_id = boot.config.node.node_id;
+    let data_dir = DataDir::open(&boot.data_dir).await.map_err(StartError::DataDir)?;
+    let folder = boot.data_dir.join(METADATA_DIR);
+    let known = data_dir.identity().map(|identity| identity.cluster_id.clone());
+    if let Some(cluster_id) = &known {
+        let ours = Identity { cluster_id: cluster_id.clone(), node_id };
+        data_dir.adopt(&ours).await.map_err(StartError::DataDir)?;
+        if runtime::fs::stat(&folder).await.map_err(StartError::Io)?.is_none() {
+            return Err(StartError::MetadataMissing { path: folder });
+        }
+    }
+    let driver = DriverConfig {
+        folder,
+        node: node_id,
+        voters: vec![node_id],
+        cluster_id: known.map(Arc::from),
+        tick_interval_ms: TICK_INTERVAL_MS,
+    };
+    let cluster = Cluster::open(driver, &boot.config, shards).await.map_err(StartError::Metadata)?;
+    register(boot, &cluster).await.map_err(StartError::Metadata)?;
+    let cluster_id = cluster.cluster_id().to_string();
+    let ours = Identity { cluster_id: cluster_id.clone(), node_id };
+    data_dir.adopt(&ours).await.map_err(StartError::DataDir)?;
+    let facts = Arc::new(NodeFacts {
+        node_id,
+        host: boot.advertised.0.clone(),
+        port: boot.advertised.1,
+        rack: boot.config.node.rack.clone(),
+        cluster_id,
+        data_dir,
+        data_dir_path: boot.data_dir.clone(),
+        base_config: boot.config.clone(),
+        next_id: AtomicU64::new(1),
+    });
+    Ok((facts, cluster))
+}
+
+/// The commands of every start. Leader epochs rise before the first append: after a crash offsets may be handed out
+/// again, and followers and consumers have to see that. All three share the quorum's rounds.
+async fn register(boot: &Boot, cluster: &Cluster) -> Result<(), MetadataError> {
+    let node = boot.config.node.node_id;
+    let format = Command::FormatCluster {
+        cluster_id: cluster.cluster_id(),
+        features: FEATURES.iter().map(|&(name, level)| (Arc::from(name), level)).collect(),
+    };
+    let broker = Command::RegisterBroker {
+        node,
+        incarnation: Incarnation(random::bytes()),
+        host: boot.advertised.0.as_str().into(),
+        port: boot.advertised.1,
+        rack: boot.config.node.rack.as_deref().map(Arc::from),
+    };
+    let raise = Command::RaiseLeaderEpochs { node };
+    let commands = [format, broker, raise];
+    for result in runtime::sync::all(commands.iter().map(|command| cluster.change(command)).collect()).await {
+        match result {
+            Ok(_) | Err(MetadataError::Rejected(Rejection::UnknownBroker(_))) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The clean end. Shard 0 waits for the others before the folder is called clean.
+async fn end(boot: &Boot, shard: &Rc<Shard>) -> Result<(), String> {
+    shard.begin_stop();
+    shard.connections.close_all().await;
+    groups::stop(shard).await;
+    shard.tasks.wait().await;
+    let mut clean = true;
+    for replica in shard.partitions.open() {
+        clean &= replica.save_producers().await.is_ok();
+    }
+    let closed = shard.log.stop_clean().await;
+    if let Err(error) = &closed {
+        eprintln!("ringlog: shard {} could not close its logs cleanly: {error}", shard.index);
+    }
+    clean &= closed.is_ok();
+    if shard.index != 0 {
+        let _ = boot.stopped.send(clean);
+        return Ok(());
+    }
+    for _ in 1..shard.post.shards() {
+        clean &= boot.stopped_others.recv_async().await.unwrap_or(false);
+    }
+    if let Some(cluster) = &shard.cluster {
+        cluster.stop();
+    }
+    if clean {
+        shard.facts.data_dir.close_clean().await.map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}

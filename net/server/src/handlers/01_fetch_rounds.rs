@@ -1,0 +1,137 @@
+//! The rounds of a Fetch: read everything, and if that is too little, wait for news and read again.
+
+use std::rc::Rc;
+
+use futures_lite::FutureExt;
+use model::ErrorCode;
+use runtime::clock;
+
+use super::fetch::Planned;
+use crate::mail::{AwaitMail, FetchMail, FetchPart, FetchResult, ShardReply, ShardRequest};
+use crate::shard::{Shard, await_parts};
+
+/// When a Fetch is content.
+#[derive(Clone, Copy, Debug)]
+pub struct Want {
+    pub min_bytes: usize,
+    pub max_bytes: usize,
+    pub deadline_ms: i64,
+}
+
+/// One Fetch request's reads, by owning shard.
+pub struct Rounds<'a> {
+    shard: &'a Rc<Shard>,
+    planned: &'a [Planned],
+    by_owner: Vec<(usize, Vec<FetchPart>)>,
+    /// Something is refused already: the client should hear of it at once.
+    refused: bool,
+}
+
+impl<'a> Rounds<'a> {
+    pub fn new(shard: &'a Rc<Shard>, planned: &'a [Planned]) -> Rounds<'a> {
+        let view = shard.view();
+        let mut by_owner: Vec<(usize, Vec<FetchPart>)> = (0..shard.post.shards()).map(|s| (s, Vec::new())).collect();
+        let mut refused = false;
+        for plan in planned {
+            match (plan.part, view.placement.shard_of(plan.key)) {
+                (Ok(part), Some(owner)) => by_owner[owner].1.push(part),
+                _ => refused = true,
+            }
+        }
+        by_owner.retain(|(_, parts)| !parts.is_empty());
+        Rounds { shard, planned, by_owner, refused }
+    }
+
+    /// Reads until there are `min_bytes`, an error, or no time left.
+    pub async fn run(&self, want: Want) -> Vec<FetchResult> {
+        loop {
+            let mut results = self.read(want.max_bytes).await;
+            let bytes: usize = results.iter().map(|r| r.bytes).sum();
+            let news = |r: &FetchResult| r.error_code != 0 || r.diverging_epoch.is_some();
+            let content = self.refused || bytes >= want.min_bytes || results.iter().any(news);
+            if content || self.by_owner.is_empty() || clock::now_ms() >= want.deadline_ms || self.shard.is_stopping() {
+                trim(&mut results, want.max_bytes);
+                return results;
+            }
+            self.wait(&results, want.deadline_ms).await;
+        }
+    }
+
+    async fn read(&self, max_bytes: usize) -> Vec<FetchResult> {
+        let ask = |(owner, parts): &(usize, Vec<FetchPart>)| {
+            let mail = FetchMail { parts: parts.clone(), max_bytes };
+            self.shard.post.call(*owner, ShardRequest::Fetch(mail))
+        };
+        let replies = runtime::sync::all(self.by_owner.iter().map(ask).collect()).await;
+        let refused = |(slot, plan): (usize, &Planned)| {
+            FetchResult::error(slot, plan.part.err().unwrap_or(ErrorCode::NotLeaderOrFollower))
+        };
+        let mut results: Vec<FetchResult> = self.planned.iter().enumerate().map(refused).collect();
+        for reply in replies {
+            if let Some(ShardReply::Fetch(read)) = reply {
+                for result in read {
+                    let slot = result.slot;
+                    results[slot] = result;
+                }
+            }
+        }
+        results
+    }
+
+    /// Waits until any owner has something beyond what was read.
+    async fn wait(&self, results: &[FetchResult], deadline_ms: i64) {
+        let tickets: Vec<(usize, u64)> =
+            self.by_owner.iter().map(|(owner, _)| (*owner, self.shard.facts.unique())).collect();
+        let calls = self.by_owner.iter().zip(&tickets).map(|((owner, parts), &(_, ticket))| {
+            // What was read does not count as news, or a small answer would be read again and again.
+            let mail = AwaitMail { ticket, parts: await_parts(parts, |part| read_up_to(results, part)), deadline_ms };
+            self.shard.post.call(*owner, ShardRequest::Await(mail)).boxed_local()
+        });
+        let mut waiting: Vec<_> = calls.collect();
+        std::future::poll_fn(|cx| {
+            let any = waiting.iter_mut().any(|call| call.poll(cx).is_ready());
+            if any { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        })
+        .await;
+        for (owner, ticket) in tickets {
+            self.shard.post.tell(owner, ShardRequest::CancelAwait { ticket });
+        }
+    }
+}
+
+fn read_up_to(results: &[FetchResult], part: &FetchPart) -> i64 {
+    let result = &results[part.slot];
+    if result.bytes > 0 { result.high_watermark } else { part.offset.0 }
+}
+
+/// Shards read at the same time, each up to the whole limit: what is too much comes with the next fetch. The first batch
+/// always goes out, so that a batch larger than the limit does not block its consumer (KIP-74).
+fn trim(results: &mut [FetchResult], max_bytes: usize) {
+    let mut sent = 0;
+    for result in results.iter_mut().filter(|r| r.bytes > 0) {
+        if sent > 0 && sent + result.bytes > max_bytes {
+            result.slices.clear();
+            result.bytes = 0;
+        }
+        sent += result.bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(bytes: usize) -> FetchResult {
+        FetchResult { bytes, ..FetchResult::error(0, ErrorCode::None) }
+    }
+
+    #[test]
+    fn the_first_batch_goes_out_whole_and_the_rest_waits() {
+        let mut results = vec![result(0), result(5000), result(100), result(10)];
+        trim(&mut results, 1024);
+        assert_eq!(results.iter().map(|r| r.bytes).collect::<Vec<_>>(), [0, 5000, 0, 0]);
+        let mut results = vec![result(500), result(600), result(10)];
+        trim(&mut results, 1024);
+        assert_eq!(results.iter().map(|r| r.bytes).collect::<Vec<_>>(), [500, 0, 10]);
+    }
+}

@@ -1,0 +1,189 @@
+//! Sessions as Fetch uses them (KIP-227): from session id and epoch to the partitions that are wanted, and from what was
+//! read to what has to be said.
+
+use model::{ErrorCode, PartitionKey};
+use runtime::{clock, random};
+use wire::TopicRef;
+use wire::WireError;
+use wire::fetch::FetchWalk;
+
+use super::Context;
+use super::fetch::{FIRST_WITH_TOPIC_ID, Planned, wanted};
+use crate::mail::FetchResult;
+use crate::sessions::{Session, SessionError, SessionPartition};
+use crate::shard::Shard;
+
+const NO_SESSION: i32 = 0;
+/// Epoch of a request that begins a session.
+const INITIAL_EPOCH: i32 = 0;
+/// Epoch of a request without a session, or that ends one.
+const FINAL_EPOCH: i32 = -1;
+
+/// How the answer is kept in mind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeping {
+    /// A full answer and nothing kept.
+    Nothing,
+    /// A full answer, and a new session if there is room.
+    New,
+    /// An incremental answer of a session that lives on this shard.
+    Session { id: i32, owner: usize },
+}
+
+/// What a request comes to.
+pub struct Resolved {
+    /// In the order in which they are served.
+    pub partitions: Vec<SessionPartition>,
+    /// Topics by name that do not exist.
+    pub unknown: Vec<(String, i32)>,
+    keeping: Keeping,
+}
+
+/// The outer error is a malformed frame, the inner one an answer.
+pub async fn resolve(context: &Context<'_>, walk: &FetchWalk<'_>) -> Result<Result<Resolved, ErrorCode>, WireError> {
+    let (named, unknown) = named_partitions(context, walk)?;
+    let (id, epoch) = (walk.session_id, walk.session_epoch);
+    if epoch == INITIAL_EPOCH || epoch == FINAL_EPOCH {
+        if id != NO_SESSION {
+            remove(context.shard, id).await;
+        }
+        // Partitions that cannot be named by id cannot be remembered.
+        let keep = epoch == INITIAL_EPOCH && unknown.is_empty() && !named.is_empty();
+        let keeping = if keep { Keeping::New } else { Keeping::Nothing };
+        return Ok(Ok(Resolved { partitions: named, unknown, keeping }));
+    }
+    if epoch < FINAL_EPOCH {
+        return Ok(Err(ErrorCode::InvalidFetchSessionEpoch));
+    }
+    if id == NO_SESSION || !unknown.is_empty() {
+        // The client begins anew with everything it wants.
+        return Ok(Err(ErrorCode::FetchSessionIdNotFound));
+    }
+    let mut forgotten = Vec::with_capacity(walk.forgotten_count);
+    for partition in walk.forgotten() {
+        let partition = partition?;
+        if let Some(key) = key_of(context, partition.topic, partition.partition) {
+            forgotten.push(key);
+        }
+    }
+    let owner = owner_of(context.shard, id);
+    let updated = context.shard.on(owner, move |shard| async move {
+        shard.sessions.advance(id, epoch, clock::now_ms(), |session| {
+            named.into_iter().for_each(|partition| session.put(partition));
+            forgotten.into_iter().for_each(|key| session.forget(key));
+            session.partitions().cloned().collect::<Vec<_>>()
+        })
+    });
+    Ok(match updated.await {
+        Some(Ok(partitions)) => {
+            Ok(Resolved { partitions, unknown: Vec::new(), keeping: Keeping::Session { id, owner } })
+        }
+        Some(Err(SessionError::InvalidEpoch)) => Err(ErrorCode::InvalidFetchSessionEpoch),
+        Some(Err(SessionError::NotFound)) | None => Err(ErrorCode::FetchSessionIdNotFound),
+    })
+}
+
+type Named = (Vec<SessionPartition>, Vec<(String, i32)>);
+
+fn named_partitions(context: &Context<'_>, walk: &FetchWalk<'_>) -> Result<Named, WireError> {
+    let mut named = Vec::with_capacity(walk.partition_count);
+    let mut unknown = Vec::new();
+    for partition in walk.partitions() {
+        let partition = partition?;
+        match (wanted(context, &partition), partition.topic) {
+            (Some(wanted), _) => named.push(wanted),
+            (None, TopicRef::Name(name)) => unknown.push((name.to_string(), partition.partition)),
+            (None, TopicRef::Id(_)) => {}
+        }
+    }
+    Ok((named, unknown))
+}
+
+fn key_of(context: &Context<'_>, topic: TopicRef<'_>, partition: i32) -> Option<PartitionKey> {
+    let topic_id = match topic {
+        TopicRef::Id(id) => model::TopicId(id),
+        TopicRef::Name(name) => context.shard.view().image.topic_id(name)?,
+    };
+    Some(PartitionKey { topic_id, partition: model::PartitionIndex(partition) })
+}
+
+/// The session's id and, for each partition, whether the answer has to name it.
+pub async fn finish(
+    context: &Context<'_>,
+    resolved: &Resolved,
+    planned: &[Planned],
+    results: &[FetchResult],
+    version: i16,
+) -> (i32, Vec<bool>) {
+    let all = vec![true; planned.len()];
+    match resolved.keeping {
+        Keeping::Nothing => (NO_SESSION, all),
+        Keeping::New => (create(context.shard, resolved, planned, results), all),
+        Keeping::Session { id, owner } => {
+            let sent: Vec<Sent> = planned.iter().zip(results).map(Sent::of).collect();
+            // A topic that was made again under its name has another id: the client has to begin a new session for it.
+            let lost = version < FIRST_WITH_TOPIC_ID && planned.iter().any(|p| p.part.is_err());
+            let shown = context.shard.on(owner, move |shard| async move { note(&shard, id, sent, lost) });
+            (id, shown.await.flatten().unwrap_or(all))
+        }
+    }
+}
+
+/// What an answer says of one partition.
+struct Sent {
+    key: PartitionKey,
+    high_watermark: i64,
+    log_start_offset: i64,
+    has_data: bool,
+    is_error: bool,
+}
+
+impl Sent {
+    fn of((planned, result): (&Planned, &FetchResult)) -> Sent {
+        Sent {
+            key: planned.key,
+            high_watermark: result.high_watermark,
+            log_start_offset: result.log_start_offset,
+            has_data: result.bytes > 0,
+            is_error: result.error_code != 0 || result.diverging_epoch.is_some(),
+        }
+    }
+
+    fn note(&self, session: &mut Session) -> bool {
+        session.sent(self.key, self.high_watermark, self.log_start_offset, self.has_data, self.is_error)
+    }
+}
+
+fn note(shard: &Shard, id: i32, sent: Vec<Sent>, lost: bool) -> Option<Vec<bool>> {
+    let shown = shard.sessions.with(id, |session| sent.iter().map(|s| s.note(session)).collect());
+    if lost {
+        shard.sessions.remove(id);
+    }
+    shown
+}
+
+fn create(shard: &Shard, resolved: &Resolved, planned: &[Planned], results: &[FetchResult]) -> i32 {
+    let mut session = Session::default();
+    resolved.partitions.iter().cloned().for_each(|partition| session.put(partition));
+    for sent in planned.iter().zip(results).map(Sent::of) {
+        sent.note(&mut session);
+    }
+    let id = new_id(shard);
+    if shard.sessions.insert(id, session, clock::now_ms()) { id } else { NO_SESSION }
+}
+
+/// Random, so that an id of an earlier process does not hit; the remainder names the shard.
+fn new_id(shard: &Shard) -> i32 {
+    let shards = shard.post.shards() as i32;
+    let highest = i32::MAX / shards - 1;
+    let random = (random::u64() % highest as u64) as i32;
+    (random + 1) * shards + shard.index as i32
+}
+
+fn owner_of(shard: &Shard, id: i32) -> usize {
+    (id.unsigned_abs() as usize) % shard.post.shards()
+}
+
+async fn remove(shard: &std::rc::Rc<Shard>, id: i32) {
+    shard.on(owner_of(shard, id), move |shard| async move { shard.sessions.remove(id) }).await;
+}

@@ -1,0 +1,27 @@
+//! Every bound of this crate, by name.
+
+/// Requests of one connection whose answers have not left yet; the connection is not read beyond it.
+pub const PIPELINE_DEPTH: usize = 256;
+/// Bytes read from a socket at once, while nothing larger is announced.
+pub const READ_BYTES: usize = 64 << 10;
+/// A frame's buffer grows in steps of this size as its bytes arrive, whatever its prefix announces.
+pub const FRAME_GROWTH_BYTES: usize = 1 << 20;
+/// Largest frame of a connection that has not authenticated, in bytes (there is no authentication yet, so the
+/// configured `socket.request.max.bytes` applies to everyone).
+pub const MAX_CLIENT_ID: usize = 256;
+/// Longest wait that a Fetch may ask for, milliseconds.
+pub const MAX_FETCH_WAIT_MS: i64 = 300_000;
+/// Partition openings that run at once on a shard.
+pub const CONCURRENT_OPENINGS: usize = 64;
+/// Milliseconds that a request may wait for the metadata quorum.
+pub const PROPOSAL_TIMEOUT_MS: i64 = 30_000;
+/// Longest produce time-out that is honoured, milliseconds.
+pub const MAX_PRODUCE_TIMEOUT_MS: i64 = 600_000;
+/// Sweeps for idle connections: milliseconds between two.
+pub const IDLE_SWEEP_MS: i64 = 1_000;
+/// Milliseconds that a clean stop waits for connections to end.
+pub const STOP_CONNECTIONS_MS: i64 = 1_000;
+/// Topics that one Metadata request may create.
+pub const AUTO_CREATE_PER_REQUEST: usize = 1_000;
+/// Producer ids taken from the quorum at once.
+pub const PRODUCER_ID_BLOCK: u32 = 1_000;

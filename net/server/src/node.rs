@@ -1,0 +1,195 @@
+//! A node: from configuration to listening shards, and back.
+//!
+//! Start: host checks and the listener on the caller's thread, so that their errors are sentences at once; then all
+//! shards together. Shard 0 opens the data folder and the metadata quorum, registers this start (broker, raised leader
+//! epochs) and hands facts and view to the others; no shard takes a connection before that. Stop: connections, groups,
+//! logs on every shard, then the clean mark by shard 0 as the last one.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use log::DataDirError;
+use metadata::MetadataError;
+use model::NodeId;
+use model::config::BrokerConfig;
+use runtime::checks::{self, HostError};
+use runtime::net::Bound;
+use runtime::shard::RunningShards;
+use runtime::{Acceptor, ChunkPool, IoError, ShardSpec};
+
+use crate::boot::{Boot, run_shard};
+use crate::mail::{ShardReply, ShardRequest};
+
+/// Everything a start needs.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    pub config: BrokerConfig,
+    pub shards: Vec<ShardSpec>,
+    /// Where the threads that are no shards are pinned, if anywhere.
+    pub helper_cpu: Option<usize>,
+}
+
+/// What came of a start, for the printed block and for tests.
+#[derive(Clone, Debug)]
+pub struct Started {
+    pub address: SocketAddr,
+    pub advertised: (String, u16),
+    pub cluster_id: String,
+    pub node_id: NodeId,
+    pub topics: usize,
+    pub partitions: u64,
+    pub was_clean: bool,
+}
+
+/// Why a node did not start, each a sentence that says what to do.
+#[derive(Debug)]
+pub enum StartError {
+    Host(HostError),
+    Listen { address: String, source: io::Error },
+    Address { text: String, why: String },
+    DataDir(DataDirError),
+    MetadataMissing { path: PathBuf },
+    Metadata(MetadataError),
+    Io(IoError),
+    Shards(runtime::shard::StartError),
+    Ended,
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Host(e) => e.fmt(f),
+            StartError::Listen { address, source } if source.kind() == io::ErrorKind::AddrInUse => {
+                write!(
+                    f,
+                    "{address} is in use: stop what listens there, or choose another port with --listen HOST:PORT"
+                )
+            }
+            StartError::Listen { address, source } => {
+                write!(
+                    f,
+                    "cannot listen on {address}: {source}; choose an address of this host with --listen HOST:PORT"
+                )
+            }
+            StartError::Address { text, why } => write!(f, "cannot listen on {text}: {why}"),
+            StartError::DataDir(e) => e.fmt(f),
+            StartError::MetadataMissing { path } => write!(
+                f,
+                "{} is missing although the data folder was used before: restore it, or start with an empty --data-dir",
+                path.display()
+            ),
+            StartError::Metadata(e) => write!(f, "the cluster's metadata cannot be used: {e}"),
+            StartError::Io(e) => write!(f, "the data folder cannot be used: {e}"),
+            StartError::Shards(e) => e.fmt(f),
+            StartError::Ended => write!(f, "a shard ended while the node was starting"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// A running node.
+#[derive(Debug)]
+pub struct Node {
+    acceptor: Option<Acceptor>,
+    stops: Vec<flume::Sender<()>>,
+    running: RunningShards<Result<(), String>>,
+}
+
+impl Node {
+    pub fn start(options: NodeOptions) -> Result<(Node, Started), StartError> {
+        checks::check_host().map_err(StartError::Host)?;
+        let data_dir = PathBuf::from(&options.config.node.log_dir);
+        std::fs::create_dir_all(&data_dir).map_err(|e| StartError::Io(IoError::new("cannot create", &data_dir, e)))?;
+        checks::check_direct_io(&data_dir).map_err(StartError::Host)?;
+        let bound = bind(&options.config)?;
+        let address = bound.local_addr().map_err(|e| StartError::Io(IoError::bare("the listener", e)))?;
+        let advertised = advertised(&options.config, address);
+
+        let shards = options.shards.len();
+        let max_connections = options.config.connections.max_connections;
+        let (acceptor, queues) = bound
+            .accept(shards, max_connections, options.helper_cpu)
+            .map_err(|e| StartError::Io(IoError::bare("the acceptor thread", e)))?;
+        let (stops, stop_receivers): (Vec<_>, Vec<_>) = (0..shards).map(|_| flume::bounded(1)).unzip();
+        let (fact_senders, fact_receivers): (Vec<_>, Vec<_>) = (0..shards).map(|_| flume::bounded(1)).unzip();
+        let (ready, started) = flume::unbounded();
+        let (stopped, stopped_others) = flume::unbounded();
+        let cache_bytes = options.config.shards.batch_cache_bytes;
+        let boot = Arc::new(Boot {
+            mailboxes: runtime::mailbox::Mailboxes::<ShardRequest, ShardReply>::new(shards),
+            queues: queues.into_iter().map(|q| Mutex::new(Some(q))).collect(),
+            stop_receivers,
+            fact_senders,
+            fact_receivers,
+            ready,
+            stopped,
+            stopped_others,
+            pool: ChunkPool::new(cache_bytes),
+            config: options.config.clone(),
+            data_dir,
+            advertised: advertised.clone(),
+        });
+        let main_boot = boot.clone();
+        let running = runtime::shard::start(&options.shards, options.helper_cpu, move |context| {
+            run_shard(main_boot.clone(), context)
+        })
+        .map_err(StartError::Shards)?;
+        drop(boot);
+        let mut summary = None;
+        for _ in 0..shards {
+            match started.recv() {
+                Ok(Ok(ready)) => summary = summary.or(ready),
+                Ok(Err(error)) => {
+                    drop(acceptor);
+                    return Err(error);
+                }
+                Err(_) => return Err(StartError::Ended),
+            }
+        }
+        let summary = summary.ok_or(StartError::Ended)?;
+        let started = Started {
+            address,
+            advertised,
+            cluster_id: summary.cluster_id,
+            node_id: options.config.node.node_id,
+            topics: summary.topics,
+            partitions: summary.partitions,
+            was_clean: summary.was_clean,
+        };
+        Ok((Node { acceptor: Some(acceptor), stops, running }, started))
+    }
+
+    /// Stops cleanly: connections end, logs are closed, the data folder is marked clean. The error is a sentence.
+    pub fn stop(mut self) -> Result<(), String> {
+        self.acceptor.take();
+        for stop in &self.stops {
+            let _ = stop.send(());
+        }
+        let results = self.running.join().map_err(|e| e.to_string())?;
+        results.into_iter().collect()
+    }
+}
+
+fn bind(config: &BrokerConfig) -> Result<Bound, StartError> {
+    use std::net::ToSocketAddrs;
+    let Some(listener) = config.node.listeners.first() else { return Err(StartError::Ended) };
+    let text = format!("{}:{}", listener.host, listener.port);
+    let address = (listener.host.as_str(), listener.port)
+        .to_socket_addrs()
+        .map_err(|e| StartError::Address { text: text.clone(), why: e.to_string() })?
+        .next()
+        .ok_or_else(|| StartError::Address { text: text.clone(), why: "the name has no address".to_string() })?;
+    Bound::bind(address).map_err(|source| StartError::Listen { address: text, source })
+}
+
+/// What clients are told; port 0 stands for the port that was picked.
+fn advertised(config: &BrokerConfig, address: SocketAddr) -> (String, u16) {
+    let listener = config.node.advertised_listeners.first();
+    let host = listener.map_or_else(|| address.ip().to_string(), |l| l.host.clone());
+    let port = listener.map_or(0, |l| l.port);
+    (host, if port == 0 { address.port() } else { port })
+}

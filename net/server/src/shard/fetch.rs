@@ -1,0 +1,131 @@
+//! The owner's side of Fetch: references to record bytes, and waiting for news.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use log::Slice;
+use model::{ErrorCode, LeaderEpoch, Offset, PartitionKey};
+use replica::{FetchLimits, Replica, ReplicaError};
+use runtime::{Notify, Responder, sync};
+
+use super::Shard;
+use crate::mail::{AwaitMail, FetchMail, FetchPart, FetchResult, RecordSlice, ShardReply, ShardRequest};
+
+/// Waits that may be called off, by ticket.
+#[derive(Default)]
+pub(crate) struct Awaits {
+    running: RefCell<BTreeMap<u64, Rc<Notify>>>,
+}
+
+impl Awaits {
+    pub(crate) fn cancel(&self, ticket: u64) {
+        let cancelled = self.running.borrow_mut().remove(&ticket);
+        if let Some(news) = cancelled {
+            news.notify();
+        }
+    }
+}
+
+impl Shard {
+    pub(super) fn on_fetch(self: Rc<Self>, mail: FetchMail, responder: Responder<ShardRequest, ShardReply>) {
+        runtime::spawn("fetch", async move {
+            let mut results = Vec::with_capacity(mail.parts.len());
+            let mut left = mail.max_bytes;
+            let mut any = false;
+            for part in mail.parts {
+                let limits = FetchLimits { max_bytes: part.max_bytes.min(left), min_one_batch: !any };
+                let result = match self.partition(part.key).await {
+                    Ok(replica) => fetch_part(&replica, &part, limits).await,
+                    Err(code) => FetchResult::error(part.slot, code),
+                };
+                any |= result.bytes > 0;
+                left = left.saturating_sub(result.bytes);
+                results.push(result);
+            }
+            responder.send(ShardReply::Fetch(results));
+        });
+    }
+
+    pub(super) fn on_await(self: Rc<Self>, mail: AwaitMail, responder: Responder<ShardRequest, ShardReply>) {
+        let news = Rc::new(Notify::new());
+        self.awaits.running.borrow_mut().insert(mail.ticket, news.clone());
+        runtime::spawn("await news", async move {
+            let mut replicas = Vec::with_capacity(mail.parts.len());
+            for &(key, offset) in &mail.parts {
+                if let Ok(replica) = self.partition(key).await {
+                    replicas.push((replica, offset));
+                }
+            }
+            self.wait_for_news(&mail, &replicas, &news).await;
+            self.awaits.running.borrow_mut().remove(&mail.ticket);
+            responder.send(ShardReply::Awaited);
+        });
+    }
+
+    async fn wait_for_news(&self, mail: &AwaitMail, replicas: &[(Rc<Replica>, Offset)], news: &Rc<Notify>) {
+        loop {
+            let seen = news.version();
+            let cancelled = !self.awaits.running.borrow().contains_key(&mail.ticket);
+            if cancelled || replicas.iter().any(|(replica, offset)| replica.has_news_for(*offset)) {
+                return;
+            }
+            let subscriptions: Vec<_> =
+                replicas.iter().map(|(replica, _)| replica.log().durable_advanced().subscribe(news)).collect();
+            let woken = sync::before(mail.deadline_ms, news.changed_since(seen)).await;
+            drop(subscriptions);
+            if woken.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+async fn fetch_part(replica: &Replica, part: &FetchPart, limits: FetchLimits) -> FetchResult {
+    match try_fetch(replica, part, limits).await {
+        Ok(result) => result,
+        Err(error) => FetchResult::error(part.slot, error.code()),
+    }
+}
+
+async fn try_fetch(replica: &Replica, part: &FetchPart, limits: FetchLimits) -> Result<FetchResult, ReplicaError> {
+    replica.check_epoch(part.current_leader_epoch)?;
+    if let Some(diverging_epoch) = diverging(replica, part) {
+        let mut result = FetchResult::error(part.slot, ErrorCode::None);
+        result.high_watermark = replica.high_watermark().0;
+        result.last_stable_offset = replica.last_stable_offset().0;
+        result.log_start_offset = replica.log().log_start_offset().0;
+        result.diverging_epoch = Some(diverging_epoch);
+        return Ok(result);
+    }
+    let fetched = replica.fetch(part.offset, limits).await?;
+    let slices = fetched.slices.into_iter().map(|slice| match slice {
+        Slice::Bytes(bytes) => RecordSlice::Bytes(bytes),
+        Slice::File { file, position, len } => RecordSlice::File { file, position, len: len as usize },
+    });
+    Ok(FetchResult {
+        slot: part.slot,
+        error_code: ErrorCode::None.code(),
+        high_watermark: fetched.high_watermark.0,
+        last_stable_offset: fetched.high_watermark.0,
+        log_start_offset: fetched.log_start_offset.0,
+        diverging_epoch: None,
+        slices: slices.collect(),
+        bytes: fetched.bytes,
+    })
+}
+
+/// Where the fetcher's log leaves ours (KIP-595's truncation on fetch): its last epoch ends earlier here.
+fn diverging(replica: &Replica, part: &FetchPart) -> Option<(i32, i64)> {
+    if part.last_fetched_epoch < 0 {
+        return None;
+    }
+    let (epoch, end) = replica.epoch_end(LeaderEpoch(part.last_fetched_epoch));
+    let leaves = epoch.0 < part.last_fetched_epoch || end < part.offset;
+    (epoch.0 >= 0 && leaves).then_some((epoch.0, end.0))
+}
+
+/// What the waiting side sends: each partition with the offset beyond which there is news.
+pub(crate) fn await_parts(parts: &[FetchPart], known: impl Fn(&FetchPart) -> i64) -> Vec<(PartitionKey, Offset)> {
+    parts.iter().map(|part| (part.key, Offset(known(part)))).collect()
+}

@@ -1,0 +1,79 @@
+//! What a shard does without being asked: roll by time, retention, forgetting silent producers, and opening partitions
+//! after an unclean stop.
+
+use std::rc::Rc;
+
+use model::{PartitionIndex, PartitionKey};
+use runtime::clock;
+
+use super::Shard;
+
+/// How often rolls by time are looked for, milliseconds.
+const ROLL_CHECK_MS: i64 = 1_000;
+
+impl Shard {
+    /// Runs until the shard stops.
+    pub async fn keep_house(self: Rc<Self>) {
+        let mut next_retention_ms = clock::now_ms() + self.config().topics.retention_check_interval_ms.max(1);
+        while !self.is_stopping() {
+            self.pause_ms(ROLL_CHECK_MS).await;
+            let retain = clock::now_ms() >= next_retention_ms;
+            if retain {
+                next_retention_ms = clock::now_ms() + self.config().topics.retention_check_interval_ms.max(1);
+            }
+            for replica in self.partitions.open() {
+                if self.is_stopping() {
+                    return;
+                }
+                let log = replica.log();
+                if let Err(error) = log.roll_if_due(clock::wall_ms()).await {
+                    eprintln!("ringlog: {}-{} cannot roll: {error}", replica.topic(), replica.key().partition);
+                }
+                if retain {
+                    let oldest_ms = clock::wall_ms() - self.config().groups.producer_id_expiration_ms;
+                    replica.expire_producers(oldest_ms);
+                    if let Err(error) = log.apply_retention(clock::wall_ms()).await {
+                        eprintln!("ringlog: retention of {}-{}: {error}", replica.topic(), replica.key().partition);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Opens, one after the other, the partitions that have data: retention has to see them, and after an unclean stop
+    /// their tails have to be looked at sooner or later.
+    pub async fn open_found(self: Rc<Self>) {
+        let facts = self.facts.clone();
+        for found in facts.data_dir.found() {
+            if self.is_stopping() {
+                return;
+            }
+            let Some(topic_id) = found.topic_id else { continue };
+            let key = PartitionKey { topic_id, partition: PartitionIndex(found.partition.0) };
+            let view = self.view();
+            if view.image.topic(topic_id).is_none() {
+                if self.index == 0 {
+                    self.discard_orphan(&found.topic, found.partition).await;
+                }
+            } else if view.placement.shard_of(key) == Some(self.index) {
+                let _ = self.partition(key).await;
+            }
+        }
+    }
+
+    /// A folder whose topic is gone: the deletion was agreed, the process ended before the files went.
+    async fn discard_orphan(&self, topic: &str, partition: PartitionIndex) {
+        let dir = &self.facts.data_dir;
+        let path = dir.path().join(format!("{topic}-{partition}"));
+        if !runtime::fs::stat(&path).await.is_ok_and(|s| s.is_some()) {
+            return;
+        }
+        let result = match dir.discard(topic, partition).await {
+            Ok(aside) => runtime::fs::remove_dir_all(&aside).await.map_err(log::LogError::from),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = result {
+            eprintln!("ringlog: the files of deleted partition {topic}-{partition} stay for now: {error}");
+        }
+    }
+}

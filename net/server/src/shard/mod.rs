@@ -1,0 +1,207 @@
+//! One shard: its partitions, its log, its coordinators, its fetch sessions, and the post to the others.
+//!
+//! Owned by its thread, shared by its tasks through `Rc`. State changes between awaits only; nothing is borrowed across
+//! one. The other shards reach it through [`Shard::on`] and the mailbox, never directly.
+
+mod fetch;
+mod housekeeping;
+mod partitions;
+mod produce;
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use log::{DataDir, LogShard};
+use model::config::BrokerConfig;
+use model::{ErrorCode, NodeId, PartitionKey};
+use replica::Replica;
+use runtime::sync::Budget;
+use runtime::{Notify, Post, Responder, TaskGroup, clock, sync};
+
+use crate::cluster::Cluster;
+use crate::connection::Connections;
+use crate::groups::Groups;
+use crate::mail::{Job, ShardReply, ShardRequest};
+use crate::sessions::Sessions;
+use crate::view::View;
+
+pub(crate) use fetch::await_parts;
+pub use partitions::Partitions;
+
+/// What is true of the process from its start to its end; shared by all shards.
+#[derive(Debug)]
+pub struct NodeFacts {
+    pub node_id: NodeId,
+    /// What clients are told to connect to.
+    pub host: String,
+    pub port: u16,
+    pub rack: Option<String>,
+    pub cluster_id: String,
+    pub data_dir: Arc<DataDir>,
+    pub data_dir_path: std::path::PathBuf,
+    /// The configuration from file and command line, without what was set while running.
+    pub base_config: BrokerConfig,
+    /// Ids that are unique over all shards: fetch sessions, waits.
+    pub next_id: AtomicU64,
+}
+
+impl NodeFacts {
+    pub fn unique(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// One shard's state. See the module.
+pub struct Shard {
+    pub index: usize,
+    pub facts: Arc<NodeFacts>,
+    pub post: Rc<Post<ShardRequest, ShardReply>>,
+    pub log: Rc<LogShard>,
+    pub partitions: Partitions,
+    pub groups: Groups,
+    pub sessions: Sessions,
+    pub connections: Connections,
+    /// On shard 0: the metadata quorum's driver.
+    pub cluster: Option<Rc<Cluster>>,
+    pub inflight: Rc<Budget>,
+    pub tasks: TaskGroup,
+    view: RefCell<Rc<View>>,
+    stopping: Cell<bool>,
+    stop: Notify,
+    pub(crate) awaits: fetch::Awaits,
+}
+
+impl std::fmt::Debug for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Shard({})", self.index)
+    }
+}
+
+/// What a shard is made of.
+pub struct ShardParts {
+    pub index: usize,
+    pub facts: Arc<NodeFacts>,
+    pub post: Rc<Post<ShardRequest, ShardReply>>,
+    pub log: Rc<LogShard>,
+    pub cluster: Option<Rc<Cluster>>,
+    pub view: View,
+}
+
+impl Shard {
+    pub fn new(parts: ShardParts) -> Rc<Shard> {
+        let config = parts.view.config.clone();
+        Rc::new(Shard {
+            index: parts.index,
+            facts: parts.facts,
+            post: parts.post,
+            log: parts.log,
+            partitions: Partitions::default(),
+            groups: Groups::default(),
+            sessions: Sessions::new(config.connections.fetch_session_slots),
+            connections: Connections::default(),
+            cluster: parts.cluster,
+            inflight: Budget::new(config.connections.max_inflight_bytes_per_shard),
+            tasks: TaskGroup::new(),
+            view: RefCell::new(Rc::new(parts.view)),
+            stopping: Cell::new(false),
+            stop: Notify::new(),
+            awaits: fetch::Awaits::default(),
+        })
+    }
+
+    /// Starts answering mail. Once, after the shard is whole.
+    pub fn serve(self: &Rc<Self>) {
+        let shard = self.clone();
+        self.post.serve(move |request, responder| shard.clone().receive(request, responder));
+    }
+
+    fn receive(self: Rc<Self>, request: ShardRequest, responder: Responder<ShardRequest, ShardReply>) {
+        match request {
+            ShardRequest::Produce(mail) => self.on_produce(mail, responder),
+            ShardRequest::Fetch(mail) => self.on_fetch(mail, responder),
+            ShardRequest::Await(mail) => self.on_await(mail, responder),
+            ShardRequest::CancelAwait { ticket } => self.awaits.cancel(ticket),
+            ShardRequest::Run(job) => {
+                let work = job(self);
+                runtime::spawn("job", async move { responder.send(ShardReply::Ran(work.await)) });
+            }
+        }
+    }
+
+    /// Runs `work` on shard `to` with that shard's state, and gives its result. `None`: the shard is stopping.
+    pub async fn on<R, F>(self: &Rc<Self>, to: usize, work: impl FnOnce(Rc<Shard>) -> F + Send + 'static) -> Option<R>
+    where
+        F: Future<Output = R> + 'static,
+        R: Send + 'static,
+    {
+        if to == self.index {
+            return Some(work(self.clone()).await);
+        }
+        let job: Job =
+            Box::new(move |shard| Box::pin(async move { Box::new(work(shard).await) as Box<dyn Any + Send> }));
+        match self.post.call(to, ShardRequest::Run(job)).await? {
+            ShardReply::Ran(result) => result.downcast::<R>().ok().map(|r| *r),
+            _ => unreachable!("a job is answered with its result"),
+        }
+    }
+
+    /// Runs `work` on every shard at once, results by shard.
+    pub async fn on_all<R, F>(self: &Rc<Self>, work: impl Fn(Rc<Shard>) -> F + Clone + Send + 'static) -> Vec<Option<R>>
+    where
+        F: Future<Output = R> + 'static,
+        R: Send + 'static,
+    {
+        let calls = (0..self.post.shards()).map(|to| self.on(to, work.clone())).collect();
+        runtime::sync::all(calls).await
+    }
+
+    /// Runs `work` on the shard that owns a partition, with the partition's replica opened.
+    pub async fn on_partition<R, F>(
+        self: &Rc<Self>,
+        key: PartitionKey,
+        work: impl FnOnce(Rc<Replica>) -> F + Send + 'static,
+    ) -> Result<R, ErrorCode>
+    where
+        F: Future<Output = Result<R, ErrorCode>> + 'static,
+        R: Send + 'static,
+    {
+        let owner = self.view().placement.shard_of(key).ok_or(ErrorCode::UnknownTopicOrPartition)?;
+        let call = self.on(owner, move |shard| async move { work(shard.partition(key).await?).await });
+        call.await.unwrap_or(Err(ErrorCode::NotLeaderOrFollower))
+    }
+
+    /// The newest view. Hold it for one step of work, not across long waits.
+    pub fn view(&self) -> Rc<View> {
+        self.view.borrow().clone()
+    }
+
+    pub fn config(&self) -> Arc<BrokerConfig> {
+        self.view.borrow().config.clone()
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    pub fn begin_stop(&self) {
+        self.stopping.set(true);
+        self.stop.notify();
+    }
+
+    /// Sleeps, but no longer than until the shard stops.
+    pub async fn pause_ms(&self, duration_ms: i64) {
+        if !self.is_stopping() {
+            sync::before(clock::now_ms() + duration_ms, self.stop.changed()).await;
+        }
+    }
+
+    /// Takes a newer view: replicas follow, partitions of deleted topics go. Called through shard 0's publishing only, so
+    /// views arrive in order.
+    pub async fn apply(self: &Rc<Self>, view: View) {
+        let old = self.view.replace(Rc::new(view));
+        self.follow(&old).await;
+    }
+}

@@ -1,0 +1,162 @@
+//! The replica itself: what it holds, how it opens and closes.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use log::{LogConfig, LogShard, Opened, PartitionLog, PartitionSpec};
+use model::config::TopicConfig;
+use model::{LeaderEpoch, Offset, PartitionKey};
+
+use crate::error::ReplicaError;
+use crate::producers::ProducerTable;
+use crate::snapshot;
+
+/// One partition on the shard that owns it. All of it is `Cell`s and one `RefCell` that is never borrowed across an
+/// await; the log does its own input and output. A crash at any line loses nothing acknowledged: producers are rebuilt
+/// from the log, and the leader epoch comes from the cluster image at each start.
+#[derive(Debug)]
+pub struct Replica {
+    pub(crate) key: PartitionKey,
+    pub(crate) topic: Rc<str>,
+    pub(crate) log: Rc<PartitionLog>,
+    pub(crate) config: Cell<TopicConfig>,
+    pub(crate) leader_epoch: Cell<LeaderEpoch>,
+    pub(crate) producers: RefCell<ProducerTable>,
+}
+
+/// What a replica is opened with.
+#[derive(Clone, Debug)]
+pub struct ReplicaSpec {
+    pub log: PartitionSpec,
+    pub topic: Rc<str>,
+    pub config: TopicConfig,
+    pub leader_epoch: LeaderEpoch,
+}
+
+/// The log's part of a topic's configuration.
+pub fn log_config(config: &TopicConfig) -> LogConfig {
+    LogConfig {
+        segment_bytes: u64::from(config.segment_bytes),
+        segment_ms: config.segment_ms,
+        segment_jitter_ms: config.segment_jitter_ms,
+        segment_index_bytes: u64::from(config.segment_index_bytes),
+        index_interval_bytes: u64::from(config.index_interval_bytes),
+        retention_ms: config.retention_ms,
+        retention_bytes: config.retention_bytes,
+        file_delete_delay_ms: config.file_delete_delay_ms,
+        // Until compaction is built, a compacted topic keeps everything: cutting it would lose the last value of a key.
+        cleanup_delete: config.cleanup_policy.delete && !config.cleanup_policy.compact,
+        durability: match config.durability {
+            model::config::Durability::Fsync => log::Durability::Sync,
+            model::config::Durability::Memory => log::Durability::Memory,
+        },
+    }
+}
+
+impl Replica {
+    /// Wraps an opened log: takes its producer snapshot, reads the batch headers behind it, begins the leader epoch.
+    pub async fn adopt(opened: Opened, spec: &ReplicaSpec) -> Result<Rc<Replica>, ReplicaError> {
+        let Opened { log, producer_snapshot, .. } = opened;
+        let snapshot = producer_snapshot.and_then(|(at, bytes)| Some((at, snapshot::decode(&bytes).ok()?)));
+        let (from, mut producers) = snapshot.unwrap_or_else(|| (log.log_start_offset(), ProducerTable::default()));
+        let mut scan = log.scan_headers(from);
+        while let Some(header) = scan.next().await? {
+            producers.remember(&header, header.base_offset);
+        }
+        drop(scan);
+        Ok(Replica::lead(log, spec, producers))
+    }
+
+    /// Makes the partition's folder and an empty log.
+    pub async fn create(shard: &Rc<LogShard>, spec: &ReplicaSpec) -> Result<Rc<Replica>, ReplicaError> {
+        let log = shard.create_partition(spec.log.clone()).await?;
+        Ok(Replica::lead(log, spec, ProducerTable::default()))
+    }
+
+    fn lead(log: Rc<PartitionLog>, spec: &ReplicaSpec, producers: ProducerTable) -> Rc<Replica> {
+        log.begin_epoch(spec.leader_epoch);
+        Rc::new(Replica {
+            key: spec.log.key,
+            topic: spec.topic.clone(),
+            log,
+            config: Cell::new(spec.config),
+            leader_epoch: Cell::new(spec.leader_epoch),
+            producers: RefCell::new(producers),
+        })
+    }
+
+    pub fn key(&self) -> PartitionKey {
+        self.key
+    }
+
+    pub fn topic(&self) -> &Rc<str> {
+        &self.topic
+    }
+
+    pub fn log(&self) -> &Rc<PartitionLog> {
+        &self.log
+    }
+
+    pub fn config(&self) -> TopicConfig {
+        self.config.get()
+    }
+
+    pub fn leader_epoch(&self) -> LeaderEpoch {
+        self.leader_epoch.get()
+    }
+
+    /// A new configuration or leader epoch from the cluster image.
+    pub fn update(&self, config: TopicConfig, leader_epoch: LeaderEpoch) {
+        if self.config.get() != config {
+            self.config.set(config);
+            self.log.set_config(log_config(&config));
+        }
+        if leader_epoch > self.leader_epoch.get() {
+            self.leader_epoch.set(leader_epoch);
+            self.log.begin_epoch(leader_epoch);
+        }
+    }
+
+    /// Compares a request's idea of the leader epoch with ours (KIP-320). -1: the client does not know one.
+    pub fn check_epoch(&self, asked: i32) -> Result<(), ReplicaError> {
+        let ours = self.leader_epoch.get().0;
+        if asked == -1 || asked == ours {
+            Ok(())
+        } else if asked < ours {
+            Err(ReplicaError::FencedEpoch)
+        } else {
+            Err(ReplicaError::UnknownEpoch)
+        }
+    }
+
+    /// Where consumers may read to: what all in-sync replicas have durably. With this node alone, our durable end.
+    pub fn high_watermark(&self) -> Offset {
+        self.log.durable_end()
+    }
+
+    /// Where `read_committed` consumers may read to. Without transactions nothing is undecided.
+    pub fn last_stable_offset(&self) -> Offset {
+        self.high_watermark()
+    }
+
+    /// Writes the producers' state at the log's end, for a start without a scan. Called once, when nothing is appended
+    /// any more.
+    pub async fn save_producers(&self) -> Result<(), ReplicaError> {
+        let bytes = snapshot::encode(&self.producers.borrow());
+        Ok(self.log.put_producer_snapshot(self.log.log_end_offset(), bytes).await?)
+    }
+
+    /// Forgets producers that were silent for `producer.id.expiration.ms`.
+    pub fn expire_producers(&self, oldest_ms: i64) {
+        self.producers.borrow_mut().expire(oldest_ms);
+    }
+
+    pub fn producer_count(&self) -> usize {
+        self.producers.borrow().len()
+    }
+
+    /// Active producers with their last batch, for DescribeProducers and tools.
+    pub fn with_producers<T>(&self, look: impl FnOnce(&ProducerTable) -> T) -> T {
+        look(&self.producers.borrow())
+    }
+}

@@ -1,0 +1,157 @@
+//! `ringlog serve`: configuration from defaults, tuning profile, file and flags (the later wins), then a node.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use model::config::{BrokerConfig, Durability};
+use runtime::{ShardSpec, checks, signals};
+use server::{Node, NodeOptions, Started};
+use tuning::Profile;
+
+pub const LONG_ABOUT: &str = "Start a broker. Without any flag it listens on 127.0.0.1:9092 and keeps its data in \
+./ringlog-data.\n\nWhat is set later wins: defaults, tuning profile, configuration file, flags. SIGTERM and Ctrl-C stop it \
+cleanly; a second one ends it at once.";
+
+/// The example works as pasted; the keys come from the one table of properties.
+pub fn after_help() -> String {
+    format!(
+        "Example:\n  ringlog serve --data-dir /tmp/ringlog --listen 127.0.0.1:9092 --set num.partitions=4\n\n\
+         Keys of --set and of the configuration file (`ringlog properties` says more):\n{}",
+        model::config::help_text()
+    )
+}
+
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Configuration file: lines of key=value, keys as in Kafka's server.properties. Default: none.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Folder of all data. Default: ./ringlog-data.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Address to listen on; port 0 picks a free one and prints it. Default: 127.0.0.1:9092.
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// Address that clients are told to connect to. Needed when --listen is a wildcard. Default: what --listen says.
+    #[arg(long, value_name = "HOST:PORT")]
+    advertise: Option<String>,
+    /// Number of this node in its cluster, 0 or more. Default: 1.
+    #[arg(long, value_name = "N")]
+    node_id: Option<i32>,
+    /// Shards: threads with a ring and a share of the partitions each. Default: one for each CPU.
+    #[arg(long, value_name = "N")]
+    shards: Option<usize>,
+    /// Tuning profile (TOML): pins shards to CPUs and sizes memory. Default: derived from this host, not pinned.
+    #[arg(long, value_name = "FILE")]
+    tuning: Option<PathBuf>,
+    /// Sets one configuration property; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+}
+
+/// Runs until a signal. The error is a sentence.
+pub fn run(args: &ServeArgs) -> Result<(), String> {
+    let started_at = std::time::Instant::now();
+    let cpus = checks::allowed_cpus();
+    let (profile, pinned) = profile(args, cpus.len())?;
+    let config = configuration(args, &profile)?;
+    let placement = profile.placement(&cpus, config.shards.shards).map_err(|e| e.to_string())?;
+    let shards: Vec<ShardSpec> = placement
+        .iter()
+        .map(|&cpu| ShardSpec {
+            cpu: pinned.then_some(cpu),
+            io_memory_bytes: config.shards.io_memory_bytes,
+            preempt_timer_us: config.shards.preempt_timer_us,
+        })
+        .collect();
+    if let Some(fits) = checks::io_memory_is_cut(config.shards.io_memory_bytes) {
+        eprintln!(
+            "ringlog: RLIMIT_MEMLOCK leaves {} KiB of registered memory for each shard instead of {} KiB; raise it (ulimit -l) for speed",
+            fits >> 10,
+            config.shards.io_memory_bytes >> 10
+        );
+    }
+    let options = NodeOptions { config: config.clone(), shards, helper_cpu: None };
+    let (node, started) = Node::start(options).map_err(|e| e.to_string())?;
+    print_block(&config, &started, &placement, pinned, started_at.elapsed().as_millis());
+    let signal = signals::wait();
+    signals::unblock();
+    eprintln!("ringlog: stopping ({})", if signal == signals::Stop::Interrupt { "Ctrl-C" } else { "SIGTERM" });
+    node.stop()?;
+    eprintln!("ringlog: stopped cleanly");
+    Ok(())
+}
+
+fn profile(args: &ServeArgs, cpus: usize) -> Result<(Profile, bool), String> {
+    let Some(path) = &args.tuning else { return Ok((Profile::derive(cpus), false)) };
+    let text =
+        std::fs::read_to_string(path).map_err(|e| format!("cannot read the tuning profile {}: {e}", path.display()))?;
+    let profile = Profile::parse(&text).map_err(|e| format!("tuning profile {}: {e}", path.display()))?;
+    Ok((profile, true))
+}
+
+/// Flags are short for properties, so that there is one way to set a thing.
+fn configuration(args: &ServeArgs, profile: &Profile) -> Result<BrokerConfig, String> {
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    let mut put = |key: &str, value: String| pairs.push((key.to_string(), value));
+    profile.pairs().into_iter().for_each(|(key, value)| put(key, value));
+    if let Some(path) = &args.config {
+        let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+        BrokerConfig::from_properties(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+        let lines = model::config::parse_properties(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+        lines.into_iter().for_each(|line| put(&line.key, line.value));
+    }
+    if let Some(dir) = &args.data_dir {
+        let dir = dir.to_str().ok_or("--data-dir is not UTF-8: choose another folder")?;
+        put("log.dirs", dir.to_string());
+    }
+    if let Some(listen) = &args.listen {
+        put("listeners", format!("PLAINTEXT://{listen}"));
+    }
+    if let Some(advertise) = &args.advertise {
+        put("advertised.listeners", format!("PLAINTEXT://{advertise}"));
+    }
+    if let Some(node_id) = args.node_id {
+        put("node.id", node_id.to_string());
+    }
+    if let Some(shards) = args.shards {
+        put("ringlog.shards", shards.to_string());
+    }
+    for setting in &args.settings {
+        let (key, value) = model::config::parse_pair(setting).map_err(|e| format!("--set {setting}: {e}"))?;
+        put(key, value.to_string());
+    }
+    BrokerConfig::from_pairs(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|e| e.to_string())
+}
+
+fn print_block(config: &BrokerConfig, started: &Started, cpus: &[usize], pinned: bool, start_ms: u128) {
+    let cpu_text = if pinned {
+        let list: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+        format!("on CPUs {}", list.join(", "))
+    } else {
+        "not pinned (--tuning FILE pins them)".to_string()
+    };
+    let durability = match config.topic_defaults.durability {
+        Durability::Fsync => "fsync: acks=all answers after the data is on stable storage",
+        Durability::Memory => "memory: acks=all answers before the data is on stable storage",
+    };
+    let (host, port) = &started.advertised;
+    let mut out = std::io::stdout().lock();
+    let mut line = |name: &str, text: String| {
+        let _ = writeln!(out, "  {name:<11}{text}");
+    };
+    let state = if started.was_clean { "" } else { ", last stop was not clean" };
+    line("ringlog", format!("{} node {} cluster {}", env!("CARGO_PKG_VERSION"), started.node_id, started.cluster_id));
+    line("shards", format!("{} {cpu_text}", cpus.len()));
+    line(
+        "data",
+        format!("{} ({} topics, {} partitions{state})", config.node.log_dir, started.topics, started.partitions),
+    );
+    line("address", format!("listening on {}, clients are told {host}:{port}", started.address));
+    line("durability", durability.to_string());
+    line("ready", format!("after {start_ms} ms; Ctrl-C stops it"));
+    line("try", format!("kcat -b {host}:{port} -t hello -P   (one message a line, Ctrl-D ends)"));
+    line("", format!("kcat -b {host}:{port} -t hello -C -e"));
+    let _ = out.flush();
+}

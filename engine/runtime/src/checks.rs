@@ -14,6 +14,7 @@ pub enum HostError {
     UringMissing,
     Uring(io::Error),
     NoDirectIo { path: PathBuf, source: io::Error },
+    DataDir { path: PathBuf, source: io::Error },
 }
 
 impl fmt::Display for HostError {
@@ -36,6 +37,11 @@ impl fmt::Display for HostError {
             HostError::NoDirectIo { path, source } => write!(
                 f,
                 "the file system of {} refuses direct I/O (O_DIRECT: {source}): put the data folder on ext4, xfs or btrfs",
+                path.display()
+            ),
+            HostError::DataDir { path, source } => write!(
+                f,
+                "the data folder {} cannot be written ({source}): give another --data-dir, or the right to write there",
                 path.display()
             ),
         }
@@ -96,9 +102,10 @@ pub fn io_memory_is_cut(wanted: usize) -> Option<usize> {
     (fits < wanted).then_some(fits)
 }
 
-/// Writes and reads back one block with O_DIRECT in `dir`.
-pub fn check_direct_io(dir: &Path) -> Result<(), HostError> {
+/// Makes the data folder if it is not there, and opens a file with O_DIRECT in it.
+pub fn prepare_data_dir(dir: &Path) -> Result<(), HostError> {
     use std::os::unix::fs::OpenOptionsExt;
+    std::fs::create_dir_all(dir).map_err(|source| HostError::DataDir { path: dir.to_path_buf(), source })?;
     let path = dir.join(".direct-io-probe");
     let result = std::fs::OpenOptions::new()
         .write(true)
@@ -108,7 +115,11 @@ pub fn check_direct_io(dir: &Path) -> Result<(), HostError> {
         .open(&path)
         .map(drop);
     let _ = std::fs::remove_file(&path);
-    result.map_err(|source| HostError::NoDirectIo { path: dir.to_path_buf(), source })
+    let path = dir.to_path_buf();
+    result.map_err(|source| match source.raw_os_error() {
+        Some(libc::EINVAL | libc::EOPNOTSUPP) => HostError::NoDirectIo { path, source },
+        _ => HostError::DataDir { path, source },
+    })
 }
 
 /// CPUs this process may run on.

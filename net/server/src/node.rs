@@ -103,8 +103,7 @@ impl Node {
     pub fn start(options: NodeOptions) -> Result<(Node, Started), StartError> {
         checks::check_host().map_err(StartError::Host)?;
         let data_dir = PathBuf::from(&options.config.node.log_dir);
-        std::fs::create_dir_all(&data_dir).map_err(|e| StartError::Io(IoError::new("cannot create", &data_dir, e)))?;
-        checks::check_direct_io(&data_dir).map_err(StartError::Host)?;
+        checks::prepare_data_dir(&data_dir).map_err(StartError::Host)?;
         let bound = bind(&options.config)?;
         let address = bound.local_addr().map_err(|e| StartError::Io(IoError::bare("the listener", e)))?;
         let advertised = advertised(&options.config, address);

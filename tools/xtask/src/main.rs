@@ -2,13 +2,15 @@
 
 mod fuzz;
 mod generate;
+mod tidy;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <subcommand>
   generate [--check]   write net/wire/src/generated from net/wire/schema; --check: only say whether it is current
   fuzz <target> [--seconds N] [--seed N] | --list | <target> --replay FILE
-                       feed a decoder mutated valid input; a panic is a finding";
+                       feed a decoder mutated valid input; a panic is a finding
+  tidy                 check crate arrows, sizes, banned names and the README's map";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
     let outcome = match subcommand {
         "fuzz" => fuzz::run(rest),
         "generate" => generate::run(rest),
+        "tidy" => tidy::run(&root()),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {
@@ -28,4 +31,10 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The repository's top: this crate lies two folders below it.
+fn root() -> std::path::PathBuf {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_path_buf()
 }

@@ -1,1 +1,13 @@
-//! placeholder
+//! # Benches and side-by-side runs
+//!
+//! `cargo bench -p ringlog-bench` measures single steps of the produce way (criterion). `cargo run --release -p
+//! ringlog-bench -- compare` starts Ringlog and Apache Kafka one after the other, several times, drives both with the same
+//! client and the same records, and prints medians with their range.
+//!
+//! * [`broker`]: starting, watching and stopping either broker.
+//! * [`client`]: a blocking client of raw frames with pre-encoded batches, so that the broker is what is measured.
+//! * [`compare`]: the rounds and the table.
+
+pub mod broker;
+pub mod client;
+pub mod compare;

@@ -55,8 +55,7 @@ impl DataDir {
     /// Opens (or makes) a data folder. After an unclean stop the checkpoint and its parts become one file first.
     pub async fn open(path: &Path) -> Result<Arc<DataDir>, DataDirError> {
         fs::create_dir_all(path).await?;
-        let lock =
-            LockedFile::take(&path.join(LOCK))?.ok_or_else(|| DataDirError::InUse(path.to_path_buf()))?;
+        let lock = LockedFile::take(&path.join(LOCK))?.ok_or_else(|| DataDirError::InUse(path.to_path_buf()))?;
         let identity = read_identity(path).await?;
         let listing = fs::read_dir(path).await?;
         if listing.len() > DIR_NAMES_MAX {
@@ -121,11 +120,9 @@ impl DataDir {
     /// Checks that the folder is ours, or makes it so.
     pub async fn adopt(&self, ours: &Identity) -> Result<(), DataDirError> {
         match &self.identity {
-            Some(found) if found.node_id != ours.node_id => Err(DataDirError::OtherNode {
-                path: self.path.clone(),
-                found: found.node_id.0,
-                ours: ours.node_id.0,
-            }),
+            Some(found) if found.node_id != ours.node_id => {
+                Err(DataDirError::OtherNode { path: self.path.clone(), found: found.node_id.0, ours: ours.node_id.0 })
+            }
             Some(found) if found.cluster_id != ours.cluster_id => Err(DataDirError::OtherCluster {
                 path: self.path.clone(),
                 found: found.cluster_id.clone(),
@@ -217,9 +214,9 @@ async fn read_identity(path: &Path) -> Result<Option<Identity>, DataDirError> {
     let path = path.join(META);
     match fs::read_if_there(&path, SMALL_FILE as usize).await? {
         None => Ok(None),
-        Some(bytes) => Identity::decode(&bytes)
-            .map(Some)
-            .map_err(|why| DataDirError::Unreadable { path, why: why.to_string() }),
+        Some(bytes) => {
+            Identity::decode(&bytes).map(Some).map_err(|why| DataDirError::Unreadable { path, why: why.to_string() })
+        }
     }
 }
 
@@ -240,8 +237,7 @@ impl Stored {
     async fn read(path: &Path, listing: &[fs::Entry]) -> Result<Stored, IoError> {
         let base = read_checkpoint(&path.join(CHECKPOINT)).await?;
         let mark = fs::read_if_there(&path.join(CLEAN), SMALL_FILE as usize).await?;
-        let parts: Vec<PathBuf> =
-            listing.iter().filter(|e| is_part(&e.name)).map(|e| path.join(&e.name)).collect();
+        let parts: Vec<PathBuf> = listing.iter().filter(|e| is_part(&e.name)).map(|e| path.join(&e.name)).collect();
         let vouched = matches!((&base, &mark), (Some(b), Some(m)) if *m == clean_mark(b.incarnation));
         let mut entries: BTreeMap<_, _> = base.into_iter().flat_map(|b| b.entries).map(|e| (e.key, e)).collect();
         // Parts are of the last start, the base is older: what a part says wins.

@@ -89,6 +89,7 @@ impl<K: Ord + Copy, V> Lru<K, V> {
         }
     }
 
+    #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.state.borrow().bytes
     }
@@ -97,7 +98,6 @@ impl<K: Ord + Copy, V> Lru<K, V> {
 /// A range of a closed segment whose CRCs were checked, with places where a read may begin or end.
 #[derive(Debug)]
 pub(crate) struct VerifiedWindow {
-    pub start: u64,
     pub end: u64,
     pub first_offset: Offset,
     pub next_offset: Offset,
@@ -117,11 +117,7 @@ pub(crate) struct SegmentMemory {
 impl SegmentMemory {
     /// Half of the bytes for offset indexes, a quarter each for the other two.
     pub fn new(bytes: usize) -> SegmentMemory {
-        SegmentMemory {
-            indexes: Lru::new(bytes / 2),
-            time_indexes: Lru::new(bytes / 4),
-            windows: Lru::new(bytes / 4),
-        }
+        SegmentMemory { indexes: Lru::new(bytes / 2), time_indexes: Lru::new(bytes / 4), windows: Lru::new(bytes / 4) }
     }
 
     pub fn forget_segment(&self, key: FileKey) {

@@ -19,6 +19,8 @@
 //! Files are Apache Kafka's byte for byte after a clean stop; the checkpoint, lock and identity files of the data folder
 //! are our own ([`data_dir`]).
 
+#![forbid(unsafe_code)]
+
 mod cache;
 mod committer;
 mod config;

@@ -3,7 +3,7 @@
 /// Direct I/O positions, lengths and memory are multiples of this.
 pub const BLOCK: u64 = 4096;
 /// First chunk of a partition that was cold.
-pub const CHUNK_MIN: usize = 64 << 10;
+pub const CHUNK_MIN: usize = 16 << 10;
 /// Chunk of a hot partition. A batch that is larger gets a chunk of its own size.
 pub const CHUNK_MAX: usize = 1 << 20;
 /// Largest batch that the log takes: its position arithmetic stays within i32 whatever the segment size.
@@ -39,7 +39,7 @@ pub const INDEX_CACHE: usize = 32 << 20;
 /// A recovery point is renewed after this many bytes, so that a start after a crash scans little.
 pub const RECOVERY_POINT_BYTES: u64 = 64 << 20;
 /// Milliseconds that renewals of recovery points may gather before the checkpoint is written.
-pub const CHECKPOINT_GATHER_MS: u64 = 200;
+pub const CHECKPOINT_GATHER_MS: i64 = 200;
 /// Entries of leader-epoch-checkpoint; the oldest go first.
 pub const EPOCH_ENTRIES: usize = 10_000;
 /// Epoch entries that a checkpoint entry carries; a partition with more is read at open.

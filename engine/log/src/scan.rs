@@ -188,8 +188,7 @@ pub struct Selection {
 /// Chooses whole batches from the one that holds `from` (or the next one, where compaction left a gap) until a limit.
 /// `window` begins at a batch. Only headers are looked at.
 pub fn select(window: &[u8], from: Offset, limits: ReadLimits) -> Selection {
-    let mut out =
-        Selection { start: 0, end: 0, first_offset: from, next_offset: from, need: None, broken_at: None };
+    let mut out = Selection { start: 0, end: 0, first_offset: from, next_offset: from, need: None, broken_at: None };
     let mut at = 0;
     let mut found = false;
     while let Some(rest) = window.get(at..).filter(|r| r.len() >= LOG_OVERHEAD) {

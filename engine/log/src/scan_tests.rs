@@ -39,8 +39,10 @@ fn the_log_ends_at_the_last_whole_batch_wherever_it_is_cut() {
             }
         }
         assert_eq!((scan.fill.size, scan.fill.next_offset), (whole as u64, Offset(next)), "cut at {cut}");
-        let expected = if cut == whole { EndReason::FileEnd } else { EndReason::Cut };
-        assert_eq!(step, Step::End(expected), "cut at {cut}");
+        // The first bytes of an offset are zeros, which cannot be told from preallocated ones.
+        let expected: &[EndReason] =
+            if cut == whole { &[EndReason::FileEnd] } else { &[EndReason::Cut, EndReason::Preallocated] };
+        assert!(expected.iter().any(|reason| step == Step::End(*reason)), "cut at {cut}: {step:?}");
     }
 }
 
@@ -134,7 +136,7 @@ fn selection_asks_for_more_only_when_the_wanted_batch_is_cut() {
         let found = select(&bytes[..cut], from, limits);
         assert_eq!(found.start, found.end, "cut at {cut}");
         let need = found.need.unwrap();
-        assert!(need > cut - found.start && need <= second.len().max(first.len()), "cut at {cut}");
+        assert!(found.start + need > cut && need <= second.len().max(first.len()), "cut at {cut}");
     }
     let none = ReadLimits { max_bytes: 10, min_one_batch: false, ..limits };
     assert_eq!(select(&bytes, from, none).need, None);

@@ -215,13 +215,13 @@ impl LogShard {
             let _ = file.close().await;
         }
         drop(self.shared_files.remove_all());
-        let dirs: Vec<Rc<ShardDir>> = self.dirs.borrow().values().cloned().collect();
+        let dirs: Vec<Rc<ShardDir>> = std::mem::take(&mut *self.dirs.borrow_mut()).into_values().collect();
         let changed = logs_changed(&self.partitions.borrow());
         for dir in dirs {
             if changed {
                 dir.flush().await?;
             }
-            dir.stop();
+            dir.stop().await;
         }
         self.partitions.borrow_mut().clear();
         match failed.take() {
@@ -242,13 +242,15 @@ impl LogShard {
     #[cfg(test)]
     pub(crate) async fn crash(self: &Rc<Self>) {
         self.begin_stop();
-        for dir in self.dirs.borrow().values() {
-            dir.stop();
+        let dirs: Vec<Rc<ShardDir>> = std::mem::take(&mut *self.dirs.borrow_mut()).into_values().collect();
+        for dir in dirs {
+            dir.stop().await;
         }
         let logs: Vec<Rc<PartitionLog>> = std::mem::take(&mut *self.partitions.borrow_mut()).into_values().collect();
         for log in logs {
             log.closed.set(true);
-            std::mem::forget(log.pause().await);
+            log.paused.set(log.paused.get() + 1);
+            drop(log.pause().await);
         }
         self.committer.stop();
         self.tasks.wait().await;

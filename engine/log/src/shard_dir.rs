@@ -5,10 +5,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::PartitionKey;
-use runtime::{DirectFile, Notify, clock, fs, spawn};
+use runtime::sync::before;
+use runtime::{DirectFile, Notify, TaskGroup, clock, fs, spawn};
 
 use crate::data_dir::DataDir;
 use crate::error::LogError;
@@ -36,6 +36,8 @@ pub(crate) struct ShardDir {
     writing: Cell<bool>,
     gathering: Cell<bool>,
     stopped: Cell<bool>,
+    stop: Notify,
+    gatherers: TaskGroup,
     changed: Notify,
 }
 
@@ -52,6 +54,8 @@ impl ShardDir {
             writing: Cell::new(false),
             gathering: Cell::new(false),
             stopped: Cell::new(false),
+            stop: Notify::new(),
+            gatherers: TaskGroup::new(),
             changed: Notify::new(),
         }
     }
@@ -86,9 +90,10 @@ impl ShardDir {
         if self.probed.get() == Once::Done {
             return Ok(());
         }
-        self.once(|d| &d.probed, async |d: Rc<ShardDir>| {
-            Ok(DirectFile::probe_device(d.dir.path(), usize::from(d.writer)).await?)
-        })
+        self.once(
+            |d| &d.probed,
+            async |d: Rc<ShardDir>| Ok(DirectFile::probe_device(d.dir.path(), usize::from(d.writer)).await?),
+        )
         .await
     }
 
@@ -105,12 +110,12 @@ impl ShardDir {
     pub fn put(self: &Rc<Self>, entry: CheckpointEntry) {
         self.entries.borrow_mut().insert(entry.key, entry);
         self.version.set(self.version.get() + 1);
-        if self.gathering.replace(true) {
+        if self.stopped.get() || self.gathering.replace(true) {
             return;
         }
         let me = self.clone();
-        spawn("checkpoint", async move {
-            clock::sleep(Duration::from_millis(CHECKPOINT_GATHER_MS)).await;
+        self.gatherers.spawn("checkpoint", async move {
+            let _ = before(clock::now_ms() + CHECKPOINT_GATHER_MS, me.stop.changed()).await;
             me.gathering.set(false);
             if me.stopped.get() {
                 return;
@@ -122,8 +127,10 @@ impl ShardDir {
     }
 
     /// Renewals that still gather are not written any more.
-    pub fn stop(&self) {
+    pub async fn stop(&self) {
         self.stopped.set(true);
+        self.stop.notify();
+        self.gatherers.wait().await;
     }
 
     pub fn remove(self: &Rc<Self>, key: PartitionKey) {

@@ -52,7 +52,10 @@ impl TailChunk {
 pub(crate) enum Parts {
     Ready(Vec<Bytes>),
     /// The block that the range begins in started before the row: these bytes have to come from the file.
-    NeedHead { position: u64, len: usize },
+    NeedHead {
+        position: u64,
+        len: usize,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -91,6 +94,9 @@ impl Tail {
         let mut parts = Vec::new();
         let mut at = from;
         for chunk in self.chunks.iter().filter(|c| c.segment_base == segment_base) {
+            if at == to {
+                break;
+            }
             if at < chunk.start {
                 match self.head_part(segment_base, at, chunk.start) {
                     Some(head) => parts.push(head),

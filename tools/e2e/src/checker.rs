@@ -46,9 +46,13 @@ impl History {
             let places = places(*partition, read, &mut found);
             for (number, offset) in self.acknowledged.get(partition).into_iter().flatten() {
                 match places.get(number) {
-                    None => found.push(format!("partition {partition}: {number} was acknowledged at {offset} and is lost")),
+                    None => {
+                        found.push(format!("partition {partition}: {number} was acknowledged at {offset} and is lost"))
+                    }
                     Some(there) if there != offset => {
-                        found.push(format!("partition {partition}: {number} was acknowledged at {offset}, is at {there}"));
+                        found.push(format!(
+                            "partition {partition}: {number} was acknowledged at {offset}, is at {there}"
+                        ));
                     }
                     Some(_) => {}
                 }

@@ -154,7 +154,8 @@ impl Member {
     }
 
     pub fn commit(&mut self, topic: &str, offset: i64) -> i16 {
-        let commit = Commit { generation: self.generation, member: &self.id, ..Commit::new(&self.group, topic, offset) };
+        let commit =
+            Commit { generation: self.generation, member: &self.id, ..Commit::new(&self.group, topic, offset) };
         commit.send(&mut self.raw)
     }
 }
@@ -202,7 +203,8 @@ impl<'a> Commit<'a> {
             .with_committed_offset(self.offset)
             .with_committed_leader_epoch(-1)
             .with_committed_metadata(self.metadata.map(text));
-        let topic = OffsetCommitRequestTopic::default().with_name(topic_name(self.topic)).with_partitions(vec![partition]);
+        let topic =
+            OffsetCommitRequestTopic::default().with_name(topic_name(self.topic)).with_partitions(vec![partition]);
         OffsetCommitRequest::default()
             .with_group_id(group_id(self.group))
             .with_generation_id_or_member_epoch(self.generation)

@@ -79,9 +79,10 @@ pub fn producer(broker: &Broker, settings: &[(&str, &str)]) -> (RecordingProduce
 pub fn produce(broker: &Broker, topic: &str, codec: &str, samples: &[Sample]) {
     let (producer, recorder) = producer(broker, &[("compression.type", codec), ("enable.idempotence", "true")]);
     for (number, sample) in samples.iter().enumerate() {
-        let headers = sample.headers.iter().fold(OwnedHeaders::new(), |headers, (key, value)| {
-            headers.insert(Header { key, value: value.as_deref() })
-        });
+        let headers = sample
+            .headers
+            .iter()
+            .fold(OwnedHeaders::new(), |headers, (key, value)| headers.insert(Header { key, value: value.as_deref() }));
         let mut record = BaseRecord::with_opaque_to(topic, Box::new(number as u64)).partition(0).headers(headers);
         record.key = sample.key.as_deref();
         record.payload = sample.value.as_deref();

@@ -18,9 +18,9 @@ use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::produce_response::PartitionProduceResponse;
 use kafka_protocol::messages::{
-    ApiVersionsRequest, ApiVersionsResponse, BrokerId, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest, DescribeConfigsRequest, FetchRequest,
-    IncrementalAlterConfigsRequest, InitProducerIdRequest, ListOffsetsRequest, MetadataRequest, MetadataResponse,
-    ProduceRequest, ProducerId, TopicName, TransactionalId,
+    ApiVersionsRequest, ApiVersionsResponse, BrokerId, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
+    DescribeConfigsRequest, FetchRequest, IncrementalAlterConfigsRequest, InitProducerIdRequest, ListOffsetsRequest,
+    MetadataRequest, MetadataResponse, ProduceRequest, ProducerId, TopicName, TransactionalId,
 };
 use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
@@ -85,8 +85,10 @@ pub fn new_topic(name: &str, partitions: i32, configs: &[(&str, &str)]) -> Creat
 
 /// The error code for each topic, in the order of the answer, by name.
 pub fn create_topics(raw: &mut Raw, topics: Vec<CreatableTopic>, validate_only: bool) -> Vec<(String, i16)> {
-    let request =
-        CreateTopicsRequest::default().with_topics(topics).with_timeout_ms(TIMEOUT_MS).with_validate_only(validate_only);
+    let request = CreateTopicsRequest::default()
+        .with_topics(topics)
+        .with_timeout_ms(TIMEOUT_MS)
+        .with_validate_only(validate_only);
     let answer = raw.call(7, &request);
     let mut codes: Vec<_> = answer.topics.iter().map(|topic| (topic.name.to_string(), topic.error_code)).collect();
     codes.sort();
@@ -98,12 +100,17 @@ pub fn create_topics(raw: &mut Raw, topics: Vec<CreatableTopic>, validate_only: 
 pub fn create_topic(raw: &mut Raw, name: &str, partitions: i32, configs: &[(&str, &str)]) -> Uuid {
     let codes = create_topics(raw, vec![new_topic(name, partitions, configs)], false);
     assert_eq!(codes, [(name.to_owned(), 0)], "create {name}");
-    let ready = until("the new topic has leaders", || {
+    wait_for_leaders(raw, name, partitions as usize).topic_id
+}
+
+/// Waits until that many partitions of a topic have leaders, as after a start.
+#[track_caller]
+pub fn wait_for_leaders(raw: &mut Raw, name: &str, partitions: usize) -> MetadataResponseTopic {
+    until("the topic has leaders", || {
         let topic = metadata(raw, &[name], false).topics.remove(0);
         let led = topic.partitions.iter().filter(|partition| partition.leader_id.0 >= 0).count();
-        (topic.error_code == 0 && led == partitions as usize).then_some(topic)
-    });
-    ready.topic_id
+        (topic.error_code == 0 && led == partitions).then_some(topic)
+    })
 }
 
 pub fn delete_topic(raw: &mut Raw, name: &str) -> i16 {
@@ -147,7 +154,11 @@ impl<'a> Produce<'a> {
         let partition =
             PartitionProduceData::default().with_index(self.partition).with_records(Some(self.records.clone()));
         let mut topic = TopicProduceData::default().with_partition_data(vec![partition]);
-        topic = if self.version >= 13 { topic.with_topic_id(self.topic_id) } else { topic.with_name(topic_name(self.topic)) };
+        topic = if self.version >= 13 {
+            topic.with_topic_id(self.topic_id)
+        } else {
+            topic.with_name(topic_name(self.topic))
+        };
         ProduceRequest::default()
             .with_transactional_id(self.transactional_id.map(|id| TransactionalId(text(id))))
             .with_acks(self.acks)

@@ -36,7 +36,9 @@ impl Sample {
 }
 
 fn to_hex(bytes: &Bytes) -> Value {
-    bytes.as_ref().map_or(Value::Null, |bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+    bytes
+        .as_ref()
+        .map_or(Value::Null, |bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
 }
 
 fn from_hex(text: &Value) -> Bytes {
@@ -58,8 +60,14 @@ pub fn every_shape() -> Vec<Sample> {
         Sample::new(Some(b"empty value"), Some(b"")),
         Sample::new(None, None),
         Sample::new(Some(&every_byte), Some(&every_byte.repeat(40))),
-        Sample::new(Some(b"k"), Some(b"v")).header("null", None).header("empty", Some(b"")).header("", Some(b"no name")),
-        Sample::new(Some(b"k"), Some(b"v")).header("twice", Some(b"1")).header("other", None).header("twice", Some(b"2")),
+        Sample::new(Some(b"k"), Some(b"v"))
+            .header("null", None)
+            .header("empty", Some(b""))
+            .header("", Some(b"no name")),
+        Sample::new(Some(b"k"), Some(b"v"))
+            .header("twice", Some(b"1"))
+            .header("other", None)
+            .header("twice", Some(b"2")),
         many,
         Sample::new(Some("ключ 鍵".as_bytes()), Some("значение 値".as_bytes())).header("名", Some(b"\0\xff")),
     ]

@@ -95,6 +95,7 @@ fn a_group_goes_on_from_its_committed_offsets_after_a_restart_and_after_kill_9()
             broker.kill();
             broker.start_again();
         }
+        requests::wait_for_leaders(&mut Raw::connect(&broker), "shared", PARTITIONS);
     }
     assert_eq!(committed_in(&broker, 2), 300);
 }
@@ -161,8 +162,9 @@ fn the_group_tool_tells_the_lag_rewinds_and_deletes() {
 
     let member = join(&broker, "busy");
     wait_for_shares(&[&member], 6);
-    let described = Tool::ConsumerGroups.run(&broker, &["--describe", "--group", "busy", "--members", "--verbose"]).ok();
-    assert!(described.text().contains("shared(0,1,2,3,4,5)"), "{}", described.text());
+    let described =
+        Tool::ConsumerGroups.run(&broker, &["--describe", "--group", "busy", "--members", "--verbose"]).ok();
+    assert!(described.text().contains("shared:0,1,2,3,4,5"), "{}", described.text());
     let refused = Tool::ConsumerGroups.run(&broker, &["--delete", "--group", "busy", "--group", "lagging"]);
     assert!(refused.all().contains("GroupNotEmptyException"), "{}", refused.all());
     let left = Tool::ConsumerGroups.run(&broker, &["--list"]).ok().text();

@@ -66,7 +66,7 @@ fn load(broker_config: &rdkafka::ClientConfig, stop: &AtomicBool) -> (History, l
             }
             Err(_) => thread::sleep(Duration::from_millis(5)), // The queue is full while the broker is away.
         }
-        if number % 100 == 0 {
+        if number.is_multiple_of(100) {
             thread::sleep(Duration::from_millis(2));
         }
     }
@@ -96,7 +96,8 @@ fn nothing_acknowledged_is_lost_doubled_or_out_of_order() {
     }
     let mut broker = Broker::start();
     requests::create_topic(&mut Raw::connect(&broker), "load", PARTITIONS, &[]);
-    let settings = [("enable.idempotence", "true"), ("acks", "all"), ("linger.ms", "1"), ("reconnect.backoff.max.ms", "200")];
+    let settings =
+        [("enable.idempotence", "true"), ("acks", "all"), ("linger.ms", "1"), ("reconnect.backoff.max.ms", "200")];
     let config = librdkafka::config(&broker, &settings);
     let stop = Arc::new(AtomicBool::new(false));
     let sender = thread::spawn({
@@ -117,8 +118,18 @@ fn nothing_acknowledged_is_lost_doubled_or_out_of_order() {
     let contradictions = history.contradictions(&read);
     let count: usize = read.values().map(Vec::len).sum();
     println!("sent {}, acknowledged {}, read back {count}", history.sent(), history.acknowledged());
-    assert!(contradictions.is_empty(), "{} of them:\n{}", contradictions.len(), contradictions[..contradictions.len().min(20)].join("\n"));
-    assert!(failed.is_empty(), "an idempotent producer outlives a restart: {} failed: {:?}", failed.len(), failed.first());
+    assert!(
+        contradictions.is_empty(),
+        "{} of them:\n{}",
+        contradictions.len(),
+        contradictions[..contradictions.len().min(20)].join("\n")
+    );
+    assert!(
+        failed.is_empty(),
+        "an idempotent producer outlives a restart: {} failed: {:?}",
+        failed.len(),
+        failed.first()
+    );
     assert!(history.acknowledged() > 1000, "too little load to tell anything");
     print_starts(&starts);
 

@@ -42,7 +42,8 @@ fn the_console_producer_and_consumer_in_every_codec() {
     let properties = ["parse.key=true", "parse.headers=true", "null.marker=NULL"];
     let properties: Vec<&str> = properties.iter().flat_map(|property| ["--reader-property", property]).collect();
     for codec in CODECS {
-        let input = format!("h:1,h:2\tkey\t{codec}\nh:NULL\tNULL\tnull key\nNULL\t\tempty key\nNULL\tnull value\tNULL\n");
+        let input =
+            format!("h:1,h:2\tkey\t{codec}\nh:NULL\tNULL\tnull key\nNULL\t\tempty key\nNULL\tnull value\tNULL\n");
         let arguments = [&["--topic", "console", "--compression-codec", codec], &properties[..]].concat();
         Tool::ConsoleProducer.run_with_input(&broker, &arguments, input.as_bytes()).ok();
     }
@@ -83,7 +84,8 @@ fn the_performance_and_the_verifiable_clients() {
     let produced = Tool::VerifiableProducer.run(&broker, &arguments).ok().text();
     assert_eq!(produced.matches("producer_send_success").count(), 2000);
     let arguments = ["--topic", "verified", "--group-id", "verifiers", "--max-messages", "2000"];
-    let consumed = Tool::VerifiableConsumer.run(&broker, &[&arguments[..], &["--reset-policy", "earliest"]].concat()).ok();
+    let consumed =
+        Tool::VerifiableConsumer.run(&broker, &[&arguments[..], &["--reset-policy", "earliest"]].concat()).ok();
     assert!(consumed.text().contains("offsets_committed"), "{}", consumed.text());
     let arguments = ["--describe", "--group", "verifiers"];
     let described = Tool::ConsumerGroups.run(&broker, &arguments).ok().text();

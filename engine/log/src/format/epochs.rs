@@ -96,7 +96,8 @@ impl EpochHistory {
         let mut entries = Vec::new();
         for line in lines.by_ref().take(count) {
             let (epoch, start) = line.split_once(' ')?;
-            let entry = EpochEntry { epoch: LeaderEpoch(epoch.parse().ok()?), start_offset: Offset(start.parse().ok()?) };
+            let entry =
+                EpochEntry { epoch: LeaderEpoch(epoch.parse().ok()?), start_offset: Offset(start.parse().ok()?) };
             entries.push(entry);
         }
         if entries.len() != count || lines.next().is_some() {

@@ -100,7 +100,8 @@ mod tests {
             assert_eq!(parse_file_name(&name), Some((Offset(42), kind)));
         }
         assert_eq!(file_name(Offset(0), FileKind::Log), "00000000000000000000.log");
-        for bad in ["42.log", "00000000000000000042.logs", "99999999999999999999.log", "x", "+0000000000000000042.log"] {
+        for bad in ["42.log", "00000000000000000042.logs", "99999999999999999999.log", "x", "+0000000000000000042.log"]
+        {
             assert_eq!(parse_file_name(bad), None, "{bad}");
         }
     }

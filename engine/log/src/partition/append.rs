@@ -70,7 +70,8 @@ impl PartitionLog {
             return false;
         }
         let pad = (state.active.fill.size % BLOCK) as usize;
-        let grown = last.map_or(CHUNK_MIN, |c| (c.chunk.capacity() * 4).clamp(CHUNK_MIN, self.shard.config.chunk_bytes));
+        let grown =
+            last.map_or(CHUNK_MIN, |c| (c.chunk.capacity() * 4).clamp(CHUNK_MIN, self.shard.config.chunk_bytes));
         let chunk = self.shard.config.pool.take(grown.max(len + pad));
         let id = self.shard.next_id();
         self.shard.cache.added(self.me.clone(), id, chunk.capacity());

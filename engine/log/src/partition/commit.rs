@@ -16,7 +16,7 @@ use crate::error::LogError;
 use crate::format::names::{FileKind, METADATA_FILE};
 use crate::format::partition_metadata;
 use crate::limits::{
-    BLOCK, INDEX_TAIL_ENTRIES, IO_MAX, MAX_SEGMENT, PREALLOCATE_MAX, RECOVERY_POINT_BYTES, SMALL_FILE,
+    BLOCK, INDEX_TAIL_ENTRIES, IO_MAX, MAX_SEGMENT, PREALLOCATE_MAX, PREALLOCATE_MIN, RECOVERY_POINT_BYTES, SMALL_FILE,
 };
 use crate::segment::{Fill, path};
 use crate::shard::close_files;
@@ -102,11 +102,13 @@ impl PartitionLog {
         self.in_flight.set(self.in_flight.get() + 1);
         match self.write_job(job).await {
             Ok(written) => {
-                self.wrote(&job);
-                if !job.draining {
+                let failed_meanwhile = !self.wrote(&job);
+                if !failed_meanwhile && !job.draining {
                     return Some(written);
                 }
-                self.start_seal();
+                if !failed_meanwhile {
+                    self.start_seal();
+                }
             }
             Err(Failure::Brake(error)) => self.brake(&error),
             Err(Failure::Poison(error)) => self.poison(&error),
@@ -140,17 +142,17 @@ impl PartitionLog {
         let parent = self.home.dir.path().to_path_buf();
         let metadata = self.dir().join(METADATA_FILE);
         if let Some(bytes) = fs::read_if_there(&metadata, SMALL_FILE as usize).await? {
-            match partition_metadata::decode(&bytes) {
-                Some(id) if id == self.key().topic_id => {}
-                found => {
-                    let found = found.map_or("unknown".to_string(), |id| id.to_string());
-                    return Err(LogError::ForeignFolder { path: self.dir().to_path_buf(), found });
-                }
+            // Unreadable: a crash cut this file's first write, so no segment was made yet.
+            let found = partition_metadata::decode(&bytes).filter(|id| *id != self.key().topic_id);
+            if let Some(found) = found {
+                let found = found.to_string();
+                return Err(LogError::ForeignFolder { path: self.dir().to_path_buf(), found });
             }
-        } else {
-            fs::create_dir_all(self.dir()).await?;
-            fs::write_durable(&metadata, partition_metadata::encode(self.key().topic_id).into_bytes()).await?;
         }
+        fs::create_dir_all(self.dir()).await?;
+        // Synced before the segment's file is made; the folder's own sync follows with the segment's.
+        let text = partition_metadata::encode(self.key().topic_id);
+        fs::write_tail(&metadata, 0, text.into_bytes(), true).await?;
         self.folder_made.set(true);
         Ok(Some(parent))
     }
@@ -250,9 +252,14 @@ impl PartitionLog {
         Ok(file.write_piece(&slices, position).await?)
     }
 
-    fn wrote(&self, job: &Job) {
+    /// `false` when the log was poisoned (by the sync of an earlier round) while the write was under way: it was
+    /// accounted for then, and counts no more.
+    fn wrote(&self, job: &Job) -> bool {
         let flush = {
             let mut state = self.state.borrow_mut();
+            if state.failed.is_some() {
+                return false;
+            }
             let Some(segment) = state.open_segment_mut(job.segment_base) else {
                 unreachable!("a segment stays open while it is written")
             };
@@ -265,6 +272,11 @@ impl PartitionLog {
         if flush {
             self.flush_indexes_soon();
         }
+        // What is written may leave the cache now.
+        if self.shard.cache.is_over() {
+            self.shard.cache.shrink();
+        }
+        true
     }
 
     /// The sync stage of a round.
@@ -297,7 +309,7 @@ impl PartitionLog {
                 return;
             }
             let (base, position) = state.recovery_point;
-            let since = if base == job.segment_base { job.fill.size - position } else { job.fill.size };
+            let since = if base == job.segment_base { job.fill.size.saturating_sub(position) } else { job.fill.size };
             let due = !memory && since >= RECOVERY_POINT_BYTES;
             if due {
                 state.recovery_point = (job.segment_base, job.fill.size);
@@ -345,6 +357,7 @@ impl PartitionLog {
     /// The disk is full: appends are refused until a retry of what is pending succeeds.
     fn brake(self: &Rc<Self>, _error: &LogError) {
         self.full.set(true);
+        self.state.borrow_mut().active.preallocate = PREALLOCATE_MIN;
         let me = self.clone();
         spawn("disk-full-retry", async move {
             clock::sleep(Duration::from_millis(FULL_RETRY_MS)).await;

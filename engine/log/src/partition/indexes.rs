@@ -12,7 +12,7 @@ use crate::error::LogError;
 use crate::format::index::{self, IndexEntry};
 use crate::format::names::FileKind;
 use crate::format::time_index::{self, TimeEntry};
-use crate::limits::{INDEX_FILE_ENTRIES, SCAN_WINDOW};
+use crate::limits::{INDEX_FILE_ENTRIES, MAX_SEGMENT, SCAN_WINDOW};
 use crate::scan::{SegmentScan, Step};
 use crate::segment::{Fill, path};
 
@@ -117,7 +117,7 @@ impl PartitionLog {
         let mut bytes = fs::read(&file, INDEX_FILE).await?;
         bytes.truncate(in_file as usize * index::ENTRY_LEN);
         // An unusable part only costs a longer scan; it is built anew when the segment closes.
-        let entries = index::decode(&bytes, segment.size).unwrap_or_default();
+        let entries = index::decode(&bytes, MAX_SEGMENT).unwrap_or_default();
         let len = bytes.len();
         Ok(self.shard.memory.indexes.insert(key, entries, len))
     }

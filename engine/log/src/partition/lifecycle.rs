@@ -9,16 +9,15 @@ use model::{Offset, TopicId};
 use runtime::{clock, fs, random, spawn};
 
 use super::{PartitionLog, Start, State};
-use crate::PartitionSpec;
 use crate::error::LogError;
 use crate::format::checkpoint::CheckpointEntry;
 use crate::format::epochs::EpochHistory;
 use crate::format::names::{self, FileKind};
-use crate::format::time_index;
 use crate::partition::snapshots::RecoveryPoint;
 use crate::segment::{Fill, GrowingIndex, OpenSegment, path};
 use crate::shard::{LogShard, close_files};
 use crate::tail::Tail;
+use crate::{Durability, PartitionSpec};
 
 /// Keeps the committer away from a partition while it lives.
 #[derive(Debug)]
@@ -80,6 +79,9 @@ impl PartitionLog {
             let seen = self.settled.version();
             if let Some(error) = self.failure() {
                 return Err(error);
+            }
+            if self.full.get() {
+                return Err(LogError::Full("appended records wait for space".into()));
             }
             if self.is_settled() {
                 return Ok(());
@@ -153,8 +155,11 @@ impl PartitionLog {
         }
         if allocated != size {
             let file = self.direct_file(base, false).await?;
+            // Not synced: the checkpoint knows the size, so zeros that come back after a power cut do no harm.
             file.truncate(size).await?;
-            file.fdatasync().await?;
+            if self.config().durability == Durability::Memory {
+                file.fdatasync().await?;
+            }
             self.state.borrow_mut().active.allocated = size;
         }
         self.lock_indexes().await;
@@ -170,7 +175,6 @@ impl PartitionLog {
             let state = self.state.borrow();
             (state.active.index.len(), state.active.time_index.len())
         };
-        assert!(times as usize * time_index::ENTRY_LEN < usize::MAX, "an index fits in memory");
         for (kind, entries) in [(FileKind::Index, index), (FileKind::TimeIndex, times)] {
             if entries == 0 {
                 fs::write(&path(self.dir(), base, kind), Vec::new()).await?;

@@ -290,8 +290,7 @@ impl PartitionLog {
             return if state.tail.chunks.iter().any(|c| c.id == id) { Evicted::NotYet } else { Evicted::Gone };
         }
         let written = state.open_segment(chunk.segment_base).is_none_or(|s| s.written >= chunk.end());
-        let last_in_use = state.tail.chunks.len() == 1 && self.in_flight.get() > 0;
-        if !written || last_in_use {
+        if !written {
             return Evicted::NotYet;
         }
         let bytes = chunk.chunk.capacity();

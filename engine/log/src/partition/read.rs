@@ -18,7 +18,11 @@ use crate::scan::{ReadLimits, Selection, select};
 pub enum Slice {
     Bytes(Bytes),
     /// A verified range of a closed segment that lies in the page cache: for `sendfile`.
-    File { file: SharedFile, position: u64, len: u64 },
+    File {
+        file: SharedFile,
+        position: u64,
+        len: u64,
+    },
 }
 
 impl Slice {

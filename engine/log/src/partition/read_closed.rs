@@ -21,8 +21,14 @@ use std::rc::Rc;
 pub(crate) enum Checked {
     Window(VerifiedWindow),
     /// The wanted batch begins further on, or is larger than the window.
-    Again { position: u64, len: usize },
-    Damaged { position: u64, why: String },
+    Again {
+        position: u64,
+        len: usize,
+    },
+    Damaged {
+        position: u64,
+        why: String,
+    },
 }
 
 /// Checks the batches in `bytes`, which begin at `position` of the file, from the one that holds `from`.
@@ -48,7 +54,6 @@ pub(crate) fn check_window(bytes: &[u8], position: u64, from: Offset) -> Checked
             (Ok(()), None) => {
                 let first_offset = from.min(header.base_offset);
                 window = Some(VerifiedWindow {
-                    start: here,
                     end: here + header.size() as u64,
                     first_offset,
                     next_offset: header.next_offset(),

@@ -32,7 +32,6 @@ struct Folder {
     /// Lengths of index files.
     indexes: BTreeMap<(Offset, bool), u64>,
     leftovers: Vec<String>,
-    has_metadata: bool,
     has_epochs: bool,
 }
 
@@ -40,7 +39,6 @@ impl Folder {
     fn sort(listing: Vec<fs::Entry>) -> Folder {
         let mut folder = Folder::default();
         for entry in listing.iter().filter(|e| !e.is_dir) {
-            folder.has_metadata |= entry.name == METADATA_FILE;
             folder.has_epochs |= entry.name == EPOCHS_FILE;
             if names::is_leftover(&entry.name) {
                 folder.leftovers.push(entry.name.clone());
@@ -117,23 +115,17 @@ async fn read_folder(dir: &Path) -> Result<Option<Folder>, LogError> {
 /// Whether the folder is this topic's. One without metadata is the rest of a creation that a crash cut off, as long as
 /// it holds no segment.
 async fn check_owner(dir: &Path, spec: &PartitionSpec, folder: &Folder) -> Result<bool, LogError> {
-    if !folder.has_metadata && folder.logs.is_empty() {
-        return Ok(false);
-    }
     let bytes = fs::read_if_there(&dir.join(METADATA_FILE), SMALL_FILE as usize).await?.unwrap_or_default();
     match partition_metadata::decode(&bytes) {
         Some(id) if id == spec.key.topic_id => Ok(true),
         Some(id) => Err(LogError::ForeignFolder { path: dir.to_path_buf(), found: id.to_string() }),
+        None if folder.logs.is_empty() => Ok(false),
         None => Err(LogError::BadFolder { path: dir.to_path_buf(), why: "partition.metadata cannot be read".into() }),
     }
 }
 
 /// The newer of the epoch file and the checkpoint's copy.
-async fn stored_epochs(
-    dir: &Path,
-    folder: &Folder,
-    entry: Option<&CheckpointEntry>,
-) -> Result<EpochHistory, LogError> {
+async fn stored_epochs(dir: &Path, folder: &Folder, entry: Option<&CheckpointEntry>) -> Result<EpochHistory, LogError> {
     let mut history = EpochHistory::default();
     if folder.has_epochs {
         let bytes = fs::read_if_there(&dir.join(EPOCHS_FILE), SMALL_FILE as usize).await?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use model::Offset;
 use runtime::{clock, fs, spawn};
 
-use super::{PartitionLog, State};
 use super::segments::SegmentRef;
+use super::{PartitionLog, State};
 use crate::error::LogError;
 use crate::format::names::FileKind;
 use crate::segment::path;

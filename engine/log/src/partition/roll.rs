@@ -120,9 +120,12 @@ impl PartitionLog {
         self.lock_indexes().await;
         let result = self.seal_files().await;
         self.unlock_indexes();
-        let (segment, index_entries, time_entries) = result?;
+        let segment = result?;
         {
             let mut state = self.state.borrow_mut();
+            if state.failed.is_some() {
+                return Ok(());
+            }
             let sealed = state.draining.pop_front();
             assert!(sealed.is_some_and(|s| s.base_offset == segment.base_offset), "segments are sealed in order");
             state.closed_count += 1;
@@ -131,7 +134,6 @@ impl PartitionLog {
                 closed.push(segment);
             }
         }
-        let _ = (index_entries, time_entries);
         self.forget_direct_file(segment.base_offset);
         self.advance_durable(segment.next_offset);
         self.save_epochs_if_dirty(true).await?;
@@ -139,7 +141,7 @@ impl PartitionLog {
         Ok(())
     }
 
-    async fn seal_files(self: &Rc<Self>) -> Result<(ClosedSegment, u32, u32), LogError> {
+    async fn seal_files(self: &Rc<Self>) -> Result<ClosedSegment, LogError> {
         let Some(segment) = self.state.borrow().draining.front().cloned() else {
             unreachable!("a segment is sealed while it drains")
         };
@@ -157,13 +159,12 @@ impl PartitionLog {
         let entries = time_index::encode(&times);
         fs::write_tail(&path(self.dir(), base, FileKind::TimeIndex), at, entries, true).await?;
         fs::sync_dir(self.dir()).await?;
-        let closed = ClosedSegment {
+        Ok(ClosedSegment {
             base_offset: base,
             next_offset: segment.fill.next_offset,
             size: segment.fill.size,
             max_timestamp_ms: Some(segment.fill.max_timestamp_ms),
             modified_ms: Some(segment.last_append_ms),
-        };
-        Ok((closed, segment.index.len(), segment.time_index.in_file + times.len() as u32))
+        })
     }
 }

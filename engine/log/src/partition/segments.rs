@@ -111,12 +111,8 @@ impl PartitionLog {
     pub(crate) fn open_refs(&self) -> Vec<(SegmentRef, i64)> {
         let state = self.state.borrow();
         let open = state.open_segments().map(|s| {
-            let segment = SegmentRef {
-                base_offset: s.base_offset,
-                next_offset: s.fill.next_offset,
-                size: s.written,
-                open: true,
-            };
+            let segment =
+                SegmentRef { base_offset: s.base_offset, next_offset: s.fill.next_offset, size: s.written, open: true };
             (segment, s.fill.max_timestamp_ms)
         });
         open.collect()

@@ -124,7 +124,9 @@ fn find_in_batch(bytes: &[u8], timestamp_ms: i64, log_start: Offset) -> Result<O
         return Ok(Some(hit(header.base_offset.max(log_start), header.max_timestamp_ms)));
     }
     match header.codec().map_err(|e| e.to_string())? {
-        Codec::None => first_record(batch.records(), &header, timestamp_ms, log_start).map(|f| f.map(|(o, t)| hit(o, t))),
+        Codec::None => {
+            first_record(batch.records(), &header, timestamp_ms, log_start).map(|f| f.map(|(o, t)| hit(o, t)))
+        }
         codec => {
             let mut out = Vec::new();
             inflate(codec, batch.payload(), INFLATE_MAX, &mut out).map_err(|e| e.to_string())?;

@@ -90,7 +90,11 @@ async fn history(path: &Path, steps: &[Step]) {
             Step::Stop | Step::Crash => {
                 log.wait_durable(Offset(model.end)).await.unwrap();
                 drop(log);
-                if matches!(step, Step::Stop) { node.stop().await } else { node.crash().await }
+                if matches!(step, Step::Stop) {
+                    node.stop().await
+                } else {
+                    node.crash().await
+                }
                 node = Node::start(path).await;
                 log = node.open("t", small()).await;
                 check(&log, &model).await;

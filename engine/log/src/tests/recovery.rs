@@ -8,8 +8,8 @@ async fn crashed(path: &Path, config: LogConfig) -> Vec<(i64, u64)> {
     let node = Node::start(path).await;
     let log = node.open("t", config).await;
     let mut ends = vec![(0, 0)];
-    for i in 0..6 {
-        put(&log, &batch_of(&[i, i + 1], 50 + 40 * i as usize)).await;
+    for i in 0..4 {
+        put(&log, &batch_of(&[i, i + 1], 10 + 20 * i as usize)).await;
         ends.push((log.log_end_offset().0, log.size_bytes()));
     }
     drop(log);
@@ -165,7 +165,7 @@ fn a_folder_of_another_topic_of_that_name_is_refused() {
     run(|| async {
         let temp = TempDir::new("log-foreign");
         let node = Node::start(temp.path()).await;
-        put(&node.open("t", LogConfig::default()).await, &batch(&[1])).await;
+        put(&*node.open("t", LogConfig::default()).await, &batch(&[1])).await;
         node.crash().await;
         let node = Node::start(temp.path()).await;
         assert_eq!(node.dir.found().len(), 1);
@@ -190,7 +190,7 @@ fn a_missing_folder_is_not_an_empty_partition() {
     run(|| async {
         let temp = TempDir::new("log-missing");
         let node = Node::start(temp.path()).await;
-        put(&node.open("t", small()).await, &batch(&[1])).await;
+        put(&*node.open("t", small()).await, &batch(&[1])).await;
         node.stop().await;
         fs::remove_dir_all(temp.path().join("t-0")).unwrap();
         fs::remove_file(temp.path().join("ringlog.clean")).unwrap();

@@ -48,9 +48,10 @@ fn the_exact_record_is_found_however_records_are_batched() {
         }
         assert!(rolled.segment_count() > 2);
         let mut topics = vec!["one", "several", "rolled"];
-        for (codec, name) in [(Codec::Gzip, "gzip"), (Codec::Snappy, "snappy"), (Codec::Lz4, "lz4"), (Codec::Zstd, "zstd")]
+        for (codec, name) in
+            [(Codec::Gzip, "gzip"), (Codec::Snappy, "snappy"), (Codec::Lz4, "lz4"), (Codec::Zstd, "zstd")]
         {
-            put(&node.open(name, config).await, &compressed(codec)).await;
+            put(&*node.open(name, config).await, &compressed(codec)).await;
             topics.push(name);
         }
         for topic in &topics {
@@ -92,7 +93,8 @@ fn log_append_time_and_log_start_are_respected() {
         log.append(&batch(&[1, 2, 3]), stamped).unwrap();
         log.append(&batch(&[1, 2, 3]), stamped.with_timestamps(Timestamps::LogAppendTime(2000))).unwrap();
         log.wait_durable(Offset(6)).await.unwrap();
-        let at = async |ms| log.offset_for_time(ms, Offset(i64::MAX)).await.unwrap().map(|h| (h.offset.0, h.timestamp_ms));
+        let at =
+            async |ms| log.offset_for_time(ms, Offset(i64::MAX)).await.unwrap().map(|h| (h.offset.0, h.timestamp_ms));
         assert_eq!(at(2).await, Some((0, 1000)));
         assert_eq!(at(1001).await, Some((3, 2000)));
         log.delete_records_before(Offset(1)).await.unwrap();

@@ -180,10 +180,7 @@ impl GroupDriver {
     }
 
     /// A request that is answered when it is: `request` gets the ticket on which the answer will come.
-    pub async fn ask(
-        &self,
-        request: impl FnOnce(&mut GroupCoordinator, Now, Ticket),
-    ) -> Result<Response, ErrorCode> {
+    pub async fn ask(&self, request: impl FnOnce(&mut GroupCoordinator, Now, Ticket)) -> Result<Response, ErrorCode> {
         let answer = self.enter(request).ok_or(ErrorCode::NotCoordinator)?;
         answer.await.ok_or(ErrorCode::NotCoordinator)
     }

@@ -21,10 +21,18 @@ pub enum LoadError {
     /// The partition itself could not be opened.
     Partition(ErrorCode),
     Log(LogError),
-    Batch { offset: Offset, error: BatchError },
-    Compressed { offset: Offset, error: CompressionError },
+    Batch {
+        offset: Offset,
+        error: BatchError,
+    },
+    Compressed {
+        offset: Offset,
+        error: CompressionError,
+    },
     /// The log gave nothing although it goes on.
-    Nothing { offset: Offset },
+    Nothing {
+        offset: Offset,
+    },
 }
 
 impl fmt::Display for LoadError {
@@ -136,13 +144,19 @@ impl Replay {
     fn leave_out(&mut self, at: Offset, error: &RecordError) {
         self.left_out += 1;
         if self.left_out <= PRINTED_PER_LOAD {
-            eprintln!("ringlog: groups of offsets partition {}: the record at {at} is left out: {error}", self.key.partition);
+            eprintln!(
+                "ringlog: groups of offsets partition {}: the record at {at} is left out: {error}",
+                self.key.partition
+            );
         }
     }
 
     fn report(&self) {
         if self.left_out > PRINTED_PER_LOAD {
-            eprintln!("ringlog: groups of offsets partition {}: {} records were left out", self.key.partition, self.left_out);
+            eprintln!(
+                "ringlog: groups of offsets partition {}: {} records were left out",
+                self.key.partition, self.left_out
+            );
         }
     }
 }

@@ -128,11 +128,7 @@ impl Shard {
 }
 
 /// Groups of all shards in these states and of these types; empty filters let all pass.
-pub async fn list(
-    shard: &Rc<Shard>,
-    states: Vec<String>,
-    types: Vec<String>,
-) -> Result<Vec<ListedGroup>, ErrorCode> {
+pub async fn list(shard: &Rc<Shard>, states: Vec<String>, types: Vec<String>) -> Result<Vec<ListedGroup>, ErrorCode> {
     let filters = std::sync::Arc::new((states, types));
     let lists = shard.on_all(move |shard| {
         let filters = filters.clone();

@@ -33,12 +33,7 @@ pub async fn handle(context: &Context<'_>, request: OffsetCommitRequest<'_>) -> 
 }
 
 /// The partitions that exist; the others have their answer.
-fn sort(
-    view: &View,
-    version: i16,
-    asked: &OffsetCommitRequestTopic<'_>,
-    answer: &mut Answer,
-) -> Option<CommitTopic> {
+fn sort(view: &View, version: i16, asked: &OffsetCommitRequestTopic<'_>, answer: &mut Answer) -> Option<CommitTopic> {
     let by_id = version >= FIRST_WITH_TOPIC_IDS;
     let (reference, unknown) = if by_id {
         (TopicRef::Id(asked.topic_id), ErrorCode::UnknownTopicId)

@@ -36,9 +36,8 @@ pub async fn handle(context: &Context<'_>, request: SyncGroupRequest<'_>) -> Syn
 
 fn to_sync(request: &SyncGroupRequest<'_>) -> SyncRequest {
     // Copied: the group keeps its assignments, and they must not pin the connection's buffer.
-    let assignment = |a: &SyncGroupRequestAssignment<'_>| {
-        (a.member_id.to_owned(), Bytes::copy_from_slice(&a.assignment))
-    };
+    let assignment =
+        |a: &SyncGroupRequestAssignment<'_>| (a.member_id.to_owned(), Bytes::copy_from_slice(&a.assignment));
     SyncRequest {
         group_id: request.group_id.to_owned(),
         generation_id: request.generation_id,

@@ -24,6 +24,7 @@ use runtime::{Notify, Post, Responder, TaskGroup, clock, sync};
 use crate::cluster::Cluster;
 use crate::connection::Connections;
 use crate::groups::Groups;
+use crate::handlers::admin::producer_ids::ProducerIds;
 use crate::mail::{Job, ShardReply, ShardRequest};
 use crate::sessions::Sessions;
 use crate::view::View;
@@ -67,6 +68,7 @@ pub struct Shard {
     /// On shard 0: the metadata quorum's driver.
     pub cluster: Option<Rc<Cluster>>,
     pub inflight: Rc<Budget>,
+    pub producer_ids: ProducerIds,
     pub tasks: TaskGroup,
     view: RefCell<Rc<View>>,
     stopping: Cell<bool>,
@@ -104,6 +106,7 @@ impl Shard {
             connections: Connections::default(),
             cluster: parts.cluster,
             inflight: Budget::new(config.connections.max_inflight_bytes_per_shard),
+            producer_ids: ProducerIds::default(),
             tasks: TaskGroup::new(),
             view: RefCell::new(Rc::new(parts.view)),
             stopping: Cell::new(false),

@@ -9,7 +9,9 @@ use kafka_protocol::messages::FetchRequest;
 use ringlog_e2e::Broker;
 use ringlog_e2e::batch::{self, Batch};
 use ringlog_e2e::raw::Raw;
-use ringlog_e2e::requests::{self, Produce, create_topic, fetch, fetch_batches, fetch_partition, fetch_request, produce};
+use ringlog_e2e::requests::{
+    self, Produce, create_topic, fetch, fetch_batches, fetch_partition, fetch_request, produce,
+};
 use uuid::Uuid;
 
 use crate::with_topic;

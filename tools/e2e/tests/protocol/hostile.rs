@@ -108,8 +108,13 @@ fn pipelined_requests_are_answered_in_order() {
 fn counts_larger_than_the_frame() {
     let (broker, mut bystander) = with_bystander(&[]);
     let advertised = api_versions(&mut bystander, 3).api_keys;
-    let bodies: [&[u8]; 5] =
-        [&[], &[0xff; 40], &[0x7f, 0xff, 0xff, 0xff].repeat(10), &[0x00, 0x7f].repeat(20), &[0xff, 0xff, 0xff, 0x07].repeat(9)];
+    let bodies: [&[u8]; 5] = [
+        &[],
+        &[0xff; 40],
+        &[0x7f, 0xff, 0xff, 0xff].repeat(10),
+        &[0x00, 0x7f].repeat(20),
+        &[0xff, 0xff, 0xff, 0x07].repeat(9),
+    ];
     for api in &advertised {
         for version in api.min_version..=api.max_version {
             for body in bodies {

@@ -1,7 +1,9 @@
 //! Idempotent producers: duplicates, gaps, epochs, the wrap of the sequence.
 
+use std::ops::Range;
+
 use ringlog_e2e::batch::Batch;
-use ringlog_e2e::broker::{Kind, kind};
+use ringlog_e2e::broker::Kind;
 use ringlog_e2e::raw::Raw;
 use ringlog_e2e::requests::{Produce, delete_records, fetch, init_producer_id, produce, refused, until};
 
@@ -34,36 +36,55 @@ fn producer_ids_are_never_given_twice() {
     assert_eq!(unique.len(), ids.len(), "{ids:?}");
 }
 
+/// The batches of the next two tests: seven of two records each.
+fn numbered(id: i64, at: i32) -> Batch {
+    Batch::idempotent(id, 0, at * 2, 2)
+}
+
+fn produce_seven(raw: &mut Raw) -> i64 {
+    let id = producer_id(raw);
+    for at in 0..7 {
+        assert_eq!(produce(raw, "t", &numbered(id, at)), i64::from(at) * 2);
+    }
+    id
+}
+
+/// Each of these batches, sent again, is answered with its first offset; older ones are out of order.
+#[track_caller]
+fn assert_remembered(raw: &mut Raw, id: i64, remembered: Range<i32>, when: &str) {
+    until("the partition is led", || (fetch(raw, "t", 14).error_code == 0).then_some(()));
+    for at in remembered {
+        let answer = Produce::new("t", &numbered(id, at)).send(raw);
+        assert_eq!((answer.error_code, answer.base_offset), (0, i64::from(at) * 2), "{when}: batch {at} again");
+    }
+    assert_eq!(refused(raw, "t", &numbered(id, 1)), OUT_OF_ORDER_SEQUENCE, "{when}: older than the last five");
+    assert_eq!(fetch(raw, "t", 14).high_watermark, 14, "{when}: nothing was appended");
+}
+
 #[test]
 fn a_duplicate_within_the_last_five_is_answered_with_its_first_offset() {
     let (mut broker, mut raw) = with_topic(&[]);
-    let id = producer_id(&mut raw);
-    let batch = |at: i32| Batch::idempotent(id, 0, at * 2, 2);
-    for at in 0..7 {
-        assert_eq!(produce(&mut raw, "t", &batch(at)), i64::from(at) * 2);
-    }
-    for round in ["at once", "after DeleteRecords", "after kill -9", "after a clean restart"] {
-        // Kafka's snapshot of a clean stop holds only the last batch.
-        let remembered = if round.ends_with("restart") && kind() == Kind::Kafka { 6..7 } else { 2..7 };
-        for at in remembered {
-            assert_eq!(produce(&mut raw, "t", &batch(at)), i64::from(at) * 2, "{round}: batch {at} again");
-        }
-        assert_eq!(refused(&mut raw, "t", &batch(1)), OUT_OF_ORDER_SEQUENCE, "{round}: older than the last five");
-        assert_eq!(fetch(&mut raw, "t", 14).high_watermark, 14, "{round}: nothing was appended");
-        if round == "at once" {
-            assert_eq!(delete_records(&mut raw, "t", 13), (0, 13));
-            continue;
-        }
-        if round == "after DeleteRecords" {
-            broker.kill();
-            broker.start_again();
-        } else {
-            broker.restart();
-        }
-        raw = Raw::connect(&broker);
-        until("the partition is led again", || (fetch(&mut raw, "t", 14).error_code == 0).then_some(()));
-    }
-    assert_eq!(produce(&mut raw, "t", &batch(7)), 14, "the sequence goes on");
+    let id = produce_seven(&mut raw);
+    assert_remembered(&mut raw, id, 2..7, "at once");
+    assert_eq!(delete_records(&mut raw, "t", 13), (0, 13));
+    assert_remembered(&mut raw, id, 2..7, "after DeleteRecords");
+    broker.restart();
+    let mut raw = Raw::connect(&broker);
+    // Kafka's snapshot of a clean stop holds only the last batch.
+    let remembered = if broker.kind() == Kind::Kafka { 6..7 } else { 2..7 };
+    assert_remembered(&mut raw, id, remembered, "after a clean restart");
+    assert_eq!(produce(&mut raw, "t", &numbered(id, 7)), 14, "the sequence goes on");
+}
+
+#[test]
+fn the_last_five_are_remembered_after_kill_9() {
+    let (mut broker, mut raw) = with_topic(&[]);
+    let id = produce_seven(&mut raw);
+    broker.kill();
+    broker.start_again();
+    let mut raw = Raw::connect(&broker);
+    assert_remembered(&mut raw, id, 2..7, "after kill -9");
+    assert_eq!(produce(&mut raw, "t", &numbered(id, 7)), 14, "the sequence goes on");
 }
 
 #[test]
@@ -71,7 +92,8 @@ fn gaps_and_overlaps_are_out_of_order() {
     let (_broker, mut raw) = with_topic(&[]);
     let id = producer_id(&mut raw);
     produce(&mut raw, "t", &Batch::idempotent(id, 0, 0, 4));
-    for (sequence, count, what) in [(5, 1, "a gap"), (2, 4, "an overlap"), (1, 2, "a part"), (0, 5, "more than it was")] {
+    for (sequence, count, what) in [(5, 1, "a gap"), (2, 4, "an overlap"), (1, 2, "a part"), (0, 5, "more than it was")]
+    {
         assert_eq!(refused(&mut raw, "t", &Batch::idempotent(id, 0, sequence, count)), OUT_OF_ORDER_SEQUENCE, "{what}");
     }
     assert_eq!(produce(&mut raw, "t", &Batch::idempotent(id, 0, 4, 1)), 4);

@@ -102,12 +102,15 @@ fn special_timestamps_on_an_empty_and_on_a_cut_log() {
 fn special_timestamps_are_refused_below_the_version_that_brought_them() {
     let (_broker, mut raw) = with_topic(&[]);
     produce(&mut raw, "t", &Batch::stamped(&[requests::now_ms()]));
-    let refused = [(6, MAX_TIMESTAMP), (7, EARLIEST_LOCAL), (8, LATEST_TIERED), (10, EARLIEST_PENDING_UPLOAD), (10, -7)];
+    let refused =
+        [(6, MAX_TIMESTAMP), (7, EARLIEST_LOCAL), (8, LATEST_TIERED), (10, EARLIEST_PENDING_UPLOAD), (10, -7)];
     for (version, timestamp) in refused {
         let answer = list_offset(&mut raw, version, "t", timestamp);
         assert_eq!(answer.error_code, UNSUPPORTED_VERSION, "{timestamp} in version {version}");
     }
-    for (version, timestamp) in [(7, MAX_TIMESTAMP), (8, EARLIEST_LOCAL), (9, LATEST_TIERED), (1, EARLIEST), (1, LATEST)] {
+    for (version, timestamp) in
+        [(7, MAX_TIMESTAMP), (8, EARLIEST_LOCAL), (9, LATEST_TIERED), (1, EARLIEST), (1, LATEST)]
+    {
         let answer = list_offset(&mut raw, version, "t", timestamp);
         assert_eq!(answer.error_code, 0, "{timestamp} in version {version}");
     }

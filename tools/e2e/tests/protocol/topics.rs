@@ -174,8 +174,7 @@ fn every_property_is_known_and_described() {
     let broker = Broker::start();
     let mut raw = Raw::connect(&broker);
     create_topic(&mut raw, "t", 1, &[("retention.ms", "12345")]);
-    let resource =
-        DescribeConfigsResource::default().with_resource_type(TOPIC_RESOURCE).with_resource_name(text("t"));
+    let resource = DescribeConfigsResource::default().with_resource_type(TOPIC_RESOURCE).with_resource_name(text("t"));
     let resource = resource.with_configuration_keys(None);
     let answer = raw.call(4, &DescribeConfigsRequest::default().with_resources(vec![resource])).results.remove(0);
     let mut names: Vec<_> = answer.configs.iter().map(|config| config.name.to_string()).collect();

@@ -35,9 +35,15 @@ fn added_partitions_are_as_the_old_ones() {
     let image = cluster(2);
     let added = |additional, given: &[&[i32]]| of_added(&image, additional, 1, given).map_err(|refusal| refusal.code);
     assert_eq!(added(2, &[&[1], &[2]]), Ok(vec![vec![NodeId(1)], vec![NodeId(2)]]));
-    for (additional, bad) in
-        [(2, &[&[1][..]][..]), (1, &[&[1], &[1]]), (1, &[]), (1, &[&[1, 2]]), (1, &[&[]]), (1, &[&[9]]), (1, &[&[1, 1]])]
-    {
+    for (additional, bad) in [
+        (2, &[&[1][..]][..]),
+        (1, &[&[1], &[1]]),
+        (1, &[]),
+        (1, &[&[1, 2]]),
+        (1, &[&[]]),
+        (1, &[&[9]]),
+        (1, &[&[1, 1]]),
+    ] {
         assert_eq!(added(additional, bad), REFUSED, "{bad:?}");
     }
 }

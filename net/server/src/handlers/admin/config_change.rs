@@ -47,11 +47,7 @@ pub struct Resource<'a> {
 }
 
 /// Judges and, unless only validation is asked for, makes the changes; results in the order of `resources`.
-pub async fn alter(
-    shard: &Rc<Shard>,
-    resources: Vec<Resource<'_>>,
-    validate_only: bool,
-) -> Vec<Result<(), Refusal>> {
+pub async fn alter(shard: &Rc<Shard>, resources: Vec<Resource<'_>>, validate_only: bool) -> Vec<Result<(), Refusal>> {
     let view = shard.view();
     let repeated = repeated(&resources);
     let judge = |resource: &Resource<'_>| {

@@ -45,9 +45,7 @@ pub fn no_loggers() -> Refusal {
 pub fn broker(node: NodeId, name: &str) -> Result<NodeId, Refusal> {
     match name.parse::<i32>() {
         Ok(id) if id == node.0 => Ok(node),
-        Ok(id) => {
-            Err(Refusal::invalid_request(format!("Unexpected broker id, expected {node}, but received {id}")))
-        }
+        Ok(id) => Err(Refusal::invalid_request(format!("Unexpected broker id, expected {node}, but received {id}"))),
         Err(_) => Err(Refusal::invalid_request(format!("Broker id must be an integer, but it is: {name}"))),
     }
 }

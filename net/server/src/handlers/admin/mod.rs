@@ -4,8 +4,8 @@
 //! Nothing here is on the produce or fetch way. State lives elsewhere: the cluster's on the metadata quorum, a
 //! partition's with its shard; only [`producer_ids`] keeps something, a block of ids for each shard.
 
-pub mod assignment;
 pub mod ask;
+pub mod assignment;
 pub mod config_change;
 pub mod config_target;
 pub mod names;

@@ -15,8 +15,9 @@ pub fn is_reserved(name: &str) -> bool {
 }
 
 pub fn check(name: &str) -> Result<(), Refusal> {
-    check_topic_name(name)
-        .map_err(|why| Refusal::new(ErrorCode::InvalidTopicException, format!("Topic name '{name}' is invalid: {why}.")))
+    check_topic_name(name).map_err(|why| {
+        Refusal::new(ErrorCode::InvalidTopicException, format!("Topic name '{name}' is invalid: {why}."))
+    })
 }
 
 pub fn check_not_reserved(name: &str, what: &str) -> Result<(), Refusal> {

@@ -32,7 +32,7 @@ pub fn cluster(brokers: i32) -> Image {
     image
 }
 
-/// `image` with a topic whose partitions broker 1 holds; its id is its first letter over and over.
+/// `image` with a topic whose partitions broker 1 holds; its id is its name over and over.
 pub fn with_topic(image: &Image, name: &str, partitions: usize, configs: &[(&str, &str)]) -> Image {
     let create = Command::CreateTopic {
         name: name.into(),

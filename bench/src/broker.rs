@@ -1,0 +1,139 @@
+//! Either broker as a child process: started on a free port in a fresh folder, its CPU time and memory read from `/proc`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest wait for a first answer.
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// Kernel clock ticks in a second, as `/proc` counts CPU time (the same on every Linux that matters here).
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Which broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Ringlog,
+    Kafka,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Ringlog => "Ringlog",
+            Kind::Kafka => "Apache Kafka 4.4.0",
+        }
+    }
+}
+
+/// Where the programs are.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    pub ringlog: PathBuf,
+    /// Folder of Apache Kafka's packages.
+    pub kafka_packages: PathBuf,
+}
+
+/// A running broker; killed when dropped.
+#[derive(Debug)]
+pub struct Broker {
+    child: Child,
+    pub port: u16,
+    pub started_in: Duration,
+}
+
+impl Broker {
+    pub fn start(kind: Kind, programs: &Programs, dir: &Path) -> Result<Broker, String> {
+        let port = free_port()?;
+        fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+        let mut command = match kind {
+            Kind::Ringlog => ringlog(programs, dir, port),
+            Kind::Kafka => kafka(programs, dir, port)?,
+        };
+        let log = fs::File::create(dir.join("output")).map_err(|e| e.to_string())?;
+        let errors = log.try_clone().map_err(|e| e.to_string())?;
+        command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        let begun = Instant::now();
+        let child = command.spawn().map_err(|e| format!("{} does not start: {e}", kind.name()))?;
+        let mut broker = Broker { child, port, started_in: Duration::ZERO };
+        while !crate::client::answers(port) {
+            if begun.elapsed() > START_LIMIT || broker.child.try_wait().is_ok_and(|s| s.is_some()) {
+                let output = fs::read_to_string(dir.join("output")).unwrap_or_default();
+                return Err(format!("{} does not answer: {output}", kind.name()));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        broker.started_in = begun.elapsed();
+        Ok(broker)
+    }
+
+    fn proc_file(&self, name: &str) -> String {
+        fs::read_to_string(format!("/proc/{}/{name}", self.child.id())).unwrap_or_default()
+    }
+
+    /// User and system CPU seconds of the process so far.
+    pub fn cpu_seconds(&self) -> f64 {
+        let stat = self.proc_file("stat");
+        let behind_name = stat.rsplit(')').next().unwrap_or_default();
+        let ticks = behind_name.split_whitespace().skip(11).take(2).filter_map(|t| t.parse::<f64>().ok()).sum::<f64>();
+        ticks / TICKS_PER_SECOND
+    }
+
+    /// Resident memory now, MiB.
+    pub fn resident_mib(&self) -> f64 {
+        let status = self.proc_file("status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+        line.split_whitespace().next().and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> Result<u16, String> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
+    listener.local_addr().map(|a| a.port()).map_err(|e| e.to_string())
+}
+
+fn ringlog(programs: &Programs, dir: &Path, port: u16) -> Command {
+    let mut command = Command::new(&programs.ringlog);
+    command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]).arg(dir.join("data"));
+    command
+}
+
+/// One KRaft node with the JVM flags of Kafka's own start script.
+fn kafka(programs: &Programs, dir: &Path, port: u16) -> Result<Command, String> {
+    let controller = free_port()?;
+    let properties = dir.join("server.properties");
+    let text = format!(
+        "node.id=1\nprocess.roles=broker,controller\nlog.dirs={}\nlisteners=PLAINTEXT://127.0.0.1:{port},\
+         CONTROLLER://127.0.0.1:{controller}\nadvertised.listeners=PLAINTEXT://127.0.0.1:{port}\n\
+         controller.listener.names=CONTROLLER\ncontroller.quorum.voters=1@127.0.0.1:{controller}\n\
+         offsets.topic.replication.factor=1\n",
+        dir.join("data").display()
+    );
+    fs::write(&properties, text).map_err(|e| e.to_string())?;
+    let java = |heap: &str| {
+        let mut command = Command::new("java");
+        command.args([&format!("-Xms{heap}"), &format!("-Xmx{heap}")]);
+        command.args(["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]);
+        command.args(["-Djava.awt.headless=true", "-cp"]);
+        command.arg(format!("{}/*", programs.kafka_packages.display()));
+        command
+    };
+    if !dir.join("data/meta.properties").exists() {
+        let mut format = java("256m");
+        format.args(["kafka.tools.StorageTool", "format", "-t", "cmluZ2xvZy1iZW5jaC1ydW", "-c"]).arg(&properties);
+        let output = format.output().map_err(|e| format!("java does not start: {e}"))?;
+        if !output.status.success() {
+            return Err(format!("Kafka's folder was not formatted: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+    }
+    let mut command = java("1g");
+    command.arg("kafka.Kafka").arg(&properties);
+    Ok(command)
+}

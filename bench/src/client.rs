@@ -1,0 +1,262 @@
+//! A blocking client of raw frames. Batches are encoded once and sent again and again, so that the client costs little.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use model::builder::BatchBuilder;
+use wire::generated::create_topics::CreatableTopic;
+use wire::generated::fetch::{FetchPartition, FetchTopic};
+use wire::generated::metadata::MetadataRequestTopic;
+use wire::generated::produce::{PartitionProduceData, TopicProduceData};
+use wire::generated::{
+    CreateTopicsRequest, CreateTopicsResponse, FetchRequest, FetchResponse, MetadataRequest, MetadataResponse,
+    ProduceRequest, ProduceResponse,
+};
+use wire::{Chunk, Decode, Reader, Records, Request};
+
+const PRODUCE_VERSION: i16 = 8;
+const FETCH_VERSION: i16 = 11;
+const CREATE_VERSION: i16 = 4;
+const METADATA_VERSION: i16 = 4;
+/// Produce requests under way, as Kafka's clients have at most.
+const IN_FLIGHT: usize = 5;
+
+/// What a run moved.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moved {
+    pub records: u64,
+    /// Of record batches.
+    pub bytes: u64,
+    pub seconds: f64,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Client {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    next_id: i32,
+}
+
+/// Whether a broker gives a Metadata answer on this port.
+pub fn answers(port: u16) -> bool {
+    let Ok(mut client) = Client::connect(port) else { return false };
+    client.topic_partitions("none").is_ok()
+}
+
+fn invalid(text: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text.to_string())
+}
+
+fn frame<R: Request>(id: i32, version: i16, request: &R) -> io::Result<Vec<u8>> {
+    let chunks = wire::encode_request(id, Some("ringlog-bench"), version, request).map_err(invalid)?;
+    let mut out = Vec::new();
+    for chunk in chunks {
+        match chunk {
+            Chunk::Bytes(bytes) => out.extend_from_slice(&bytes),
+            Chunk::External { .. } => return Err(invalid("a request has no file ranges")),
+        }
+    }
+    Ok(out)
+}
+
+impl Client {
+    pub fn connect(port: u16) -> io::Result<Client> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        Ok(Client { stream, buffer: Vec::new(), next_id: 0 })
+    }
+
+    fn send<R: Request>(&mut self, version: i16, request: &R) -> io::Result<()> {
+        self.next_id += 1;
+        self.stream.write_all(&frame(self.next_id, version, request)?)
+    }
+
+    /// The next answer's bytes behind its correlation id. Only versions with the short response header are used.
+    fn receive(&mut self) -> io::Result<Bytes> {
+        let mut size = [0; 4];
+        self.stream.read_exact(&mut size)?;
+        let size = u32::from_be_bytes(size) as usize;
+        self.buffer.resize(size, 0);
+        self.stream.read_exact(&mut self.buffer)?;
+        Ok(Bytes::copy_from_slice(&self.buffer[4..]))
+    }
+
+    /// Reads an answer and drops it, but for its first bytes.
+    fn skip_answer(&mut self) -> io::Result<()> {
+        let mut size = [0; 4];
+        self.stream.read_exact(&mut size)?;
+        self.buffer.resize(u32::from_be_bytes(size) as usize, 0);
+        self.stream.read_exact(&mut self.buffer)
+    }
+
+    fn topic_partitions(&mut self, topic: &str) -> io::Result<usize> {
+        let topics = vec![MetadataRequestTopic { topic_id: [0; 16], name: Some(topic) }];
+        let request =
+            MetadataRequest { topics: Some(topics), allow_auto_topic_creation: false, ..MetadataRequest::default() };
+        self.send(METADATA_VERSION, &request)?;
+        let answer = self.receive()?;
+        let response = MetadataResponse::decode(&mut Reader::new(&answer), METADATA_VERSION).map_err(invalid)?;
+        if response.brokers.is_empty() {
+            return Err(invalid("no broker yet"));
+        }
+        Ok(response.topics.first().map_or(0, |t| t.partitions.iter().filter(|p| p.leader_id >= 0).count()))
+    }
+
+    /// Makes a topic and waits until all its partitions have a leader.
+    pub fn create_topic(&mut self, name: &str, partitions: i32) -> io::Result<()> {
+        let topic = CreatableTopic { name, num_partitions: partitions, replication_factor: 1, ..Default::default() };
+        let request = CreateTopicsRequest { topics: vec![topic], ..Default::default() };
+        self.send(CREATE_VERSION, &request)?;
+        let answer = self.receive()?;
+        let response = CreateTopicsResponse::decode(&mut Reader::new(&answer), CREATE_VERSION).map_err(invalid)?;
+        if let Some(failed) = response.topics.iter().find(|t| t.error_code != 0) {
+            return Err(invalid(format!("the topic was not made: error {}", failed.error_code)));
+        }
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while self.topic_partitions(name)? < partitions as usize {
+            if Instant::now() > deadline {
+                return Err(invalid("the topic's partitions have no leaders"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Sends `bytes` of records of `record_bytes` each, `batch_bytes` for each partition of a request, acks=all.
+    pub fn produce(&mut self, load: &Load<'_>) -> io::Result<Moved> {
+        let per_batch = (load.batch_bytes / load.record_bytes).max(1);
+        let batch = batch(load.record_bytes, per_batch);
+        let data = |index| PartitionProduceData { index, records: Records::from(batch.clone()) };
+        let topic = TopicProduceData {
+            name: load.topic,
+            topic_id: [0; 16],
+            partition_data: (0..load.partitions).map(data).collect(),
+        };
+        let request = ProduceRequest { transactional_id: None, acks: -1, timeout_ms: 30_000, topic_data: vec![topic] };
+        let bytes = frame(1, PRODUCE_VERSION, &request)?;
+        let per_request = batch.len() as u64 * load.partitions as u64;
+        let requests = load.bytes.div_ceil(per_request);
+        let begun = Instant::now();
+        let (mut sent, mut answered) = (0, 0);
+        while answered < requests {
+            if sent < requests && sent - answered < IN_FLIGHT as u64 {
+                self.stream.write_all(&bytes)?;
+                sent += 1;
+            } else {
+                let answer = self.receive()?;
+                check_produced(&answer)?;
+                answered += 1;
+            }
+        }
+        let records = requests * per_batch as u64 * load.partitions as u64;
+        Ok(Moved { records, bytes: requests * per_request, seconds: begun.elapsed().as_secs_f64() })
+    }
+
+    /// Reads a topic from its beginning until `bytes` came back.
+    pub fn fetch(&mut self, load: &Load<'_>) -> io::Result<Moved> {
+        let mut offsets = vec![0i64; load.partitions as usize];
+        let mut moved = Moved::default();
+        let begun = Instant::now();
+        while moved.bytes < load.bytes {
+            let partition = |(index, &fetch_offset): (usize, &i64)| FetchPartition {
+                partition: index as i32,
+                fetch_offset,
+                partition_max_bytes: 1 << 20,
+                ..FetchPartition::default()
+            };
+            let topic = FetchTopic {
+                topic: load.topic,
+                topic_id: [0; 16],
+                partitions: offsets.iter().enumerate().map(partition).collect(),
+            };
+            let request = FetchRequest {
+                max_wait_ms: 500,
+                min_bytes: 1,
+                max_bytes: 50 << 20,
+                topics: vec![topic],
+                ..FetchRequest::default()
+            };
+            self.send(FETCH_VERSION, &request)?;
+            let answer = self.receive()?;
+            let response = FetchResponse::decode(&mut Reader::new(&answer), FETCH_VERSION).map_err(invalid)?;
+            let before = moved.bytes;
+            for data in response.responses.iter().flat_map(|t| &t.partitions) {
+                if data.error_code != 0 {
+                    return Err(invalid(format!("fetch failed: error {}", data.error_code)));
+                }
+                let (records, bytes, next) = count(&data.records)?;
+                moved.records += records;
+                moved.bytes += bytes;
+                if let Some(next) = next {
+                    offsets[data.partition_index as usize] = next;
+                }
+            }
+            if moved.bytes == before {
+                return Err(invalid("the topic ends too early"));
+            }
+        }
+        moved.seconds = begun.elapsed().as_secs_f64();
+        Ok(moved)
+    }
+
+    /// Round trips of one small Metadata request, for a first look at latency.
+    pub fn ping(&mut self, count: usize) -> io::Result<Duration> {
+        let request = MetadataRequest { topics: Some(Vec::new()), ..MetadataRequest::default() };
+        let begun = Instant::now();
+        for _ in 0..count {
+            self.send(METADATA_VERSION, &request)?;
+            self.skip_answer()?;
+        }
+        Ok(begun.elapsed() / count.max(1) as u32)
+    }
+}
+
+/// What to produce or fetch.
+#[derive(Clone, Copy, Debug)]
+pub struct Load<'a> {
+    pub topic: &'a str,
+    pub partitions: i32,
+    pub record_bytes: usize,
+    pub batch_bytes: usize,
+    pub bytes: u64,
+}
+
+fn batch(record_bytes: usize, count: usize) -> Bytes {
+    let mut builder = BatchBuilder::new();
+    let mut value = vec![0u8; record_bytes];
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
+    for _ in 0..count {
+        for byte in &mut value {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            *byte = (seed >> 33) as u8;
+        }
+        builder.push(now, None, Some(&value), &[]);
+    }
+    builder.finish().into()
+}
+
+fn check_produced(answer: &Bytes) -> io::Result<()> {
+    let response = ProduceResponse::decode(&mut Reader::new(answer), PRODUCE_VERSION).map_err(invalid)?;
+    match response.responses.iter().flat_map(|t| &t.partition_responses).find(|p| p.error_code != 0) {
+        Some(failed) => Err(invalid(format!("produce failed: error {}", failed.error_code))),
+        None => Ok(()),
+    }
+}
+
+/// Records, bytes and next offset of whole batches; a cut one at the end does not count.
+fn count(records: &Records) -> io::Result<(u64, u64, Option<i64>)> {
+    let bytes = records.to_bytes().unwrap_or_default();
+    let (mut at, mut found, mut next) = (0, 0, None);
+    while at < bytes.len() {
+        let Ok(view) = model::BatchView::parse(&bytes[at..]) else { break };
+        at += view.bytes.len();
+        found += view.header.record_count as u64;
+        next = Some(view.header.next_offset().0);
+    }
+    Ok((found, at as u64, next))
+}

@@ -140,8 +140,9 @@ impl Client {
         let bytes = frame(1, PRODUCE_VERSION, &request)?;
         let per_request = batch.len() as u64 * load.partitions as u64;
         let requests = load.bytes.div_ceil(per_request);
+        self.warm_up(&bytes)?;
         let begun = Instant::now();
-        let (mut sent, mut answered) = (0, 0);
+        let (mut sent, mut answered) = (1, 1);
         while answered < requests {
             if sent < requests && sent - answered < IN_FLIGHT as u64 {
                 self.stream.write_all(&bytes)?;
@@ -154,6 +155,20 @@ impl Client {
         }
         let records = requests * per_batch as u64 * load.partitions as u64;
         Ok(Moved { records, bytes: requests * per_request, seconds: begun.elapsed().as_secs_f64() })
+    }
+
+    /// Sends the first request until every partition takes it: a leader may be named before it is ready.
+    fn warm_up(&mut self, request: &[u8]) -> io::Result<()> {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            self.stream.write_all(request)?;
+            let answer = self.receive()?;
+            match check_produced(&answer) {
+                Err(error) if Instant::now() > deadline => return Err(error),
+                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+                Ok(()) => return Ok(()),
+            }
+        }
     }
 
     /// Reads a topic from its beginning until `bytes` came back.

@@ -124,8 +124,8 @@ impl Profile {
         Profile {
             // A core of many is left to interrupts and to the threads that are no shards.
             leave_out: if cpus >= 8 { vec![0] } else { Vec::new() },
-            io_memory_bytes: Some(if few { 32 << 20 } else { 64 << 20 }),
-            batch_cache_bytes: Some((cpus as u64) * (32 << 20)),
+            io_memory_bytes: Some(if few { 16 << 20 } else { 64 << 20 }),
+            batch_cache_bytes: Some((cpus as u64) * if few { 16 << 20 } else { 32 << 20 }),
             ..Profile::default()
         }
     }

@@ -13,8 +13,6 @@ pub const MAX_SEGMENT: u64 = i32::MAX as u64;
 /// First preallocation of a segment; it doubles up to [`PREALLOCATE_MAX`].
 pub const PREALLOCATE_MIN: u64 = 64 << 10;
 pub const PREALLOCATE_MAX: u64 = 64 << 20;
-/// Dirty ranges up to this are written as one padded copy instead of whole blocks plus a tail block.
-pub const COPY_WRITE_MAX: u64 = 32 << 10;
 /// One direct write or read is at most this long.
 pub const IO_MAX: u64 = 1 << 20;
 /// Partitions in one commit round; the others wait for the next.
@@ -54,8 +52,6 @@ pub const SMALL_FILE: u64 = 4 << 20;
 pub const SNAPSHOT_FILE: u64 = 256 << 20;
 /// Producer snapshots kept per partition.
 pub const SNAPSHOTS_KEPT: usize = 2;
-/// Verified ranges remembered per closed segment; the smallest is forgotten first.
-pub const VERIFIED_RANGES: usize = 64;
 /// Read-ahead of closed segments into the page cache, least and most.
 pub const READ_AHEAD_MIN: u64 = 1 << 20;
 pub const READ_AHEAD_MAX: u64 = 4 << 20;
@@ -73,8 +69,6 @@ pub const INFLATE_MAX: usize = 256 << 20;
 pub const SEGMENTS_MAX: usize = 1 << 20;
 /// Names in one directory that are read.
 pub const DIR_NAMES_MAX: usize = 4 << 20;
-/// Folders sealed, trimmed or recovered together at a stop or start.
-pub const PARTITIONS_IN_PARALLEL: usize = 32;
 /// Parts (chunk rows, file ranges) that one read joins.
 pub const READ_PARTS: usize = 8;
 /// Distance of the places within a verified window where a file range may begin or end.

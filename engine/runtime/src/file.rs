@@ -10,6 +10,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use glommio::io::{DmaFile, OpenOptions};
 
+use crate::buffers::ChunkPool;
 use crate::error::{IoError, from_glommio};
 use crate::limits::{BLOCK, MAX_IO_BYTES};
 
@@ -116,24 +117,38 @@ impl DirectFile {
 
     /// Reads up to `len` bytes at `position` (any alignment). Fewer come back only at the end of the file.
     pub async fn read(&self, position: u64, len: usize) -> Result<Bytes, IoError> {
+        let mut out = Vec::with_capacity(len);
+        self.read_pieces(position, len, |piece| out.extend_from_slice(piece)).await?;
+        Ok(Bytes::from(out))
+    }
+
+    /// As [`DirectFile::read`], into pooled memory: for bytes that go to a client and come back to the pool soon, so that
+    /// reading costs no page faults.
+    pub async fn read_pooled(&self, position: u64, len: usize, pool: &ChunkPool) -> Result<Bytes, IoError> {
+        let mut chunk = pool.take(len.max(1));
+        self.read_pieces(position, len, |piece| chunk.append(piece)).await?;
+        Ok(chunk.slice(0..chunk.len()))
+    }
+
+    async fn read_pieces(&self, position: u64, len: usize, mut take: impl FnMut(&[u8])) -> Result<(), IoError> {
         let from = position / BLOCK as u64 * BLOCK as u64;
         let to = (position + len as u64).next_multiple_of(BLOCK as u64);
-        let mut out = Vec::with_capacity(len);
-        let mut at = from;
-        while at < to && out.len() < len {
+        let (mut at, mut taken) = (from, 0);
+        while at < to && taken < len {
             let ask = ((to - at) as usize).min(MAX_IO_BYTES);
             let got = self.file.read_at_aligned(at, ask).await.map_err(|e| self.fail("cannot read", e))?;
             let skip = if at == from { (position - from) as usize } else { 0 };
             if got.len() > skip {
-                let take = (got.len() - skip).min(len - out.len());
-                out.extend_from_slice(&got[skip..skip + take]);
+                let count = (got.len() - skip).min(len - taken);
+                take(&got[skip..skip + count]);
+                taken += count;
             }
             if got.len() < ask {
                 break;
             }
             at += ask as u64;
         }
-        Ok(Bytes::from(out))
+        Ok(())
     }
 
     pub async fn fdatasync(&self) -> Result<(), IoError> {

@@ -54,21 +54,42 @@ impl SharedFile {
         let file = self.clone();
         let result = spawn_blocking(move || {
             let mut out = vec![0; len];
-            let mut filled = 0;
-            while filled < len {
-                match file.inner.file.read_at(&mut out[filled..], position + filled as u64) {
-                    Ok(0) => break,
-                    Ok(n) => filled += n,
-                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                    Err(e) => return Err(e),
-                }
-            }
+            let filled = read_up_to(&file.inner.file, &mut out, position)?;
             out.truncate(filled);
             Ok(out)
         })
         .await;
         match result {
             Ok(Ok(bytes)) => Ok(bytes),
+            Ok(Err(e)) => Err(IoError::new("cannot read", self.path(), e)),
+            Err(panic) => Err(IoError::new("cannot read", self.path(), io::Error::other(panic))),
+        }
+    }
+
+    /// Reads up to `len` bytes at `position` on the pool thread, leaves them in the page cache, and gives what `look` makes
+    /// of them there. The memory is the pool thread's own and used again, so looking costs no page faults.
+    pub async fn look<T: Send + 'static>(
+        &self,
+        position: u64,
+        len: usize,
+        look: impl FnOnce(&[u8]) -> T + Send + 'static,
+    ) -> Result<T, IoError> {
+        thread_local! {
+            static SCRATCH: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
+        }
+        let file = self.clone();
+        let result = spawn_blocking(move || {
+            SCRATCH.with_borrow_mut(|scratch| {
+                if scratch.len() < len {
+                    scratch.resize(len, 0);
+                }
+                let filled = read_up_to(&file.inner.file, &mut scratch[..len], position)?;
+                Ok(look(&scratch[..filled]))
+            })
+        })
+        .await;
+        match result {
+            Ok(Ok(value)) => Ok(value),
             Ok(Err(e)) => Err(IoError::new("cannot read", self.path(), e)),
             Err(panic) => Err(IoError::new("cannot read", self.path(), io::Error::other(panic))),
         }
@@ -101,4 +122,18 @@ impl SharedFile {
         let last = (position + len).div_ceil(BLOCK as u64);
         rc == 0 && stat.cache >= last - first
     }
+}
+
+/// Fills `out` from `position`; fewer bytes come back only at the end of the file.
+fn read_up_to(file: &File, out: &mut [u8], position: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < out.len() {
+        match file.read_at(&mut out[filled..], position + filled as u64) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(filled)
 }

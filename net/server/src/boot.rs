@@ -70,9 +70,15 @@ pub async fn run_shard(boot: Arc<Boot>, context: ShardContext) -> Result<(), Str
     runtime::spawn("accept", accept(shard.clone(), queue));
     shard.tasks.spawn("idle sweep", Connections::sweep(shard.clone()));
     shard.tasks.spawn("housekeeping", shard.clone().keep_house());
-    shard.tasks.spawn("open found partitions", shard.clone().open_found());
+    shard.tasks.spawn("open found partitions", open_found(shard.clone()));
     let _ = boot.stop_receivers[context.index].recv_async().await;
     end(&boot, &shard).await
+}
+
+/// In the background: partitions that have data, then the groups whose offsets may expire.
+async fn open_found(shard: Rc<Shard>) {
+    shard.clone().open_found().await;
+    groups::load_all_found(&shard).await;
 }
 
 fn take<T>(slot: &Mutex<Option<T>>) -> T {
@@ -167,7 +173,6 @@ async fn lead(boot: &Boot, shards: usize) -> Result<(Arc<NodeFacts>, Rc<Cluster>
         node_id,
         host: boot.advertised.0.clone(),
         port: boot.advertised.1,
-        rack: boot.config.node.rack.clone(),
         cluster_id,
         data_dir,
         data_dir_path: boot.data_dir.clone(),

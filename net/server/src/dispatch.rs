@@ -96,7 +96,9 @@ pub async fn answer(
         ApiKey::DeleteGroups => reply!(context, header, reader, handlers::delete_groups::handle),
         ApiKey::ElectLeaders => reply!(context, header, reader, handlers::elect_leaders::handle),
         ApiKey::IncrementalAlterConfigs => reply!(context, header, reader, handlers::incremental_alter_configs::handle),
-        ApiKey::ListPartitionReassignments => reply!(context, header, reader, handlers::list_partition_reassignments::handle),
+        ApiKey::ListPartitionReassignments => {
+            reply!(context, header, reader, handlers::list_partition_reassignments::handle)
+        }
         ApiKey::OffsetDelete => reply!(context, header, reader, handlers::offset_delete::handle),
         ApiKey::DescribeQuorum => reply!(context, header, reader, handlers::describe_quorum::handle),
         ApiKey::DescribeCluster => reply!(context, header, reader, handlers::describe_cluster::handle),

@@ -25,3 +25,8 @@ pub const STOP_CONNECTIONS_MS: i64 = 1_000;
 pub const AUTO_CREATE_PER_REQUEST: usize = 1_000;
 /// Producer ids taken from the quorum at once.
 pub const PRODUCER_ID_BLOCK: u32 = 1_000;
+/// Bytes that one shard gives to one Fetch, whatever its limits: what is read from disk for it is held in memory until it
+/// has been sent.
+pub const FETCH_BYTES_PER_SHARD: usize = 16 << 20;
+/// Partitions of one Fetch that one shard reads at the same time.
+pub const FETCH_READS_AT_ONCE: usize = 8;

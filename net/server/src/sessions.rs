@@ -33,14 +33,6 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn len(&self) -> usize {
-        self.order.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
-    }
-
     pub fn partitions(&self) -> impl Iterator<Item = &SessionPartition> {
         self.order.values()
     }

@@ -29,8 +29,7 @@ pub struct View {
 
 /// A partition found in the view.
 #[derive(Clone, Copy, Debug)]
-pub struct Located<'a> {
-    pub topic: &'a Arc<Topic>,
+pub struct Located {
     pub key: PartitionKey,
     /// The owning shard of this process.
     pub shard: usize,
@@ -44,10 +43,10 @@ impl View {
         }
     }
 
-    pub fn locate(&self, topic: TopicRef<'_>, partition: i32) -> Option<Located<'_>> {
+    pub fn locate(&self, topic: TopicRef<'_>, partition: i32) -> Option<Located> {
         let topic = self.topic(topic)?;
         let key = PartitionKey { topic_id: topic.id, partition: PartitionIndex(partition) };
-        Some(Located { topic, key, shard: self.placement.shard_of(key)? })
+        Some(Located { key, shard: self.placement.shard_of(key)? })
     }
 
     /// The configuration in force of a topic.

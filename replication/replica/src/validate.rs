@@ -212,8 +212,7 @@ fn walk(payload: &[u8], view: &BatchView<'_>, config: &TopicConfig, window: Opti
     let mut max_timestamp_ms = -1;
     let mut blamed: Vec<(i32, &'static str)> = Vec::new();
     let mut code = ErrorCode::InvalidRecord;
-    let mut index = 0;
-    while let Some(record) = walk.next() {
+    for (index, record) in (0..).zip(walk.by_ref()) {
         let record = record?;
         if record.offset_delta != index {
             return Err(BatchError::Record(index).into());
@@ -234,7 +233,6 @@ fn walk(payload: &[u8], view: &BatchView<'_>, config: &TopicConfig, window: Opti
         {
             blamed.push((index, message));
         }
-        index += 1;
     }
     if !walk.rest().is_empty() {
         return Err(BatchError::Count(header.record_count).into());

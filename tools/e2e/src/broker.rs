@@ -94,9 +94,11 @@ impl Broker {
         for (key, value) in &self.settings {
             command.arg("--set").arg(format!("{key}={value}"));
         }
-        let process = Running::start("ringlog", &mut command);
-        self.port = listening_port(&process)
-            .unwrap_or_else(|| panic!("ringlog did not say where it listens:\n{}", process.tail()));
+        let mut process = Running::start("ringlog", &mut command);
+        self.port = listening_port(&process).unwrap_or_else(|| {
+            let state = process.wait(Duration::ZERO).map_or("it runs".to_owned(), |status| status.to_string());
+            panic!("ringlog did not say where it listens ({state})")
+        });
         self.process = Some(process);
     }
 

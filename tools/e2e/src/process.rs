@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 /// How often an ending process is looked at.
 const POLL: Duration = Duration::from_millis(2);
+/// Standard output and standard error.
+const STREAMS: usize = 2;
 
 /// What a program that has ended left behind.
 #[derive(Debug)]
@@ -90,8 +92,14 @@ fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
 
 #[derive(Default)]
 struct Printed {
-    lines: Mutex<Vec<String>>,
+    so_far: Mutex<Output>,
     more: Condvar,
+}
+
+#[derive(Default)]
+struct Output {
+    lines: Vec<String>,
+    streams_ended: usize,
 }
 
 impl Printed {
@@ -102,10 +110,12 @@ impl Printed {
             let mut line = Vec::new();
             while reader.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
                 let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-                printed.lines.lock().unwrap().push(text);
+                printed.so_far.lock().unwrap().lines.push(text);
                 printed.more.notify_all();
                 line.clear();
             }
+            printed.so_far.lock().unwrap().streams_ended += 1;
+            printed.more.notify_all();
         });
     }
 }
@@ -139,21 +149,21 @@ impl Running {
 
     /// Every line printed so far, of both streams.
     pub fn lines(&self) -> Vec<String> {
-        self.printed.lines.lock().unwrap().clone()
+        self.printed.so_far.lock().unwrap().lines.clone()
     }
 
-    /// Waits for the first printed line that `wanted` maps to something; None after `limit`.
+    /// Waits for the first printed line that `wanted` maps to something; None after `limit` or the program's end.
     pub fn find_line<T>(&self, limit: Duration, wanted: impl Fn(&str) -> Option<T>) -> Option<T> {
         let end = Instant::now() + limit;
         let mut seen = 0;
-        let mut lines = self.printed.lines.lock().unwrap();
+        let mut output = self.printed.so_far.lock().unwrap();
         loop {
-            if let Some(found) = lines[seen..].iter().find_map(|line| wanted(line)) {
+            if let Some(found) = output.lines[seen..].iter().find_map(|line| wanted(line)) {
                 return Some(found);
             }
-            seen = lines.len();
-            let left = end.checked_duration_since(Instant::now())?;
-            lines = self.printed.more.wait_timeout(lines, left).unwrap().0;
+            seen = output.lines.len();
+            let left = end.checked_duration_since(Instant::now()).filter(|_| output.streams_ended < STREAMS)?;
+            output = self.printed.more.wait_timeout(output, left).unwrap().0;
         }
     }
 

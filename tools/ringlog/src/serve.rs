@@ -116,6 +116,11 @@ fn configuration(args: &ServeArgs, profile: &Profile) -> Result<BrokerConfig, St
         put("node.id", node_id.to_string());
     }
     if let Some(shards) = args.shards {
+        if shards == 0 {
+            return Err(
+                "--shards 0 would serve nobody: give at least 1, or leave it out for one for each CPU".to_string()
+            );
+        }
         put("ringlog.shards", shards.to_string());
     }
     for setting in &args.settings {
@@ -126,12 +131,9 @@ fn configuration(args: &ServeArgs, profile: &Profile) -> Result<BrokerConfig, St
 }
 
 fn print_block(config: &BrokerConfig, started: &Started, cpus: &[usize], pinned: bool, start_ms: u128) {
-    let cpu_text = if pinned {
-        let list: Vec<String> = cpus.iter().map(ToString::to_string).collect();
-        format!("on CPUs {}", list.join(", "))
-    } else {
-        "not pinned (--tuning FILE pins them)".to_string()
-    };
+    let list: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+    let how = if pinned { "pinned" } else { "not pinned, --tuning FILE pins them" };
+    let cpu_text = format!("on CPUs {} ({how})", list.join(", "));
     let durability = match config.topic_defaults.durability {
         Durability::Fsync => "fsync: acks=all answers after the data is on stable storage",
         Durability::Memory => "memory: acks=all answers before the data is on stable storage",

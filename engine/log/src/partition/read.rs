@@ -204,7 +204,7 @@ impl PartitionLog {
             let len_now = len.min((segment.size - position) as usize);
             let bytes = {
                 let _budget = self.shard.io.take(len_now).await;
-                file.read(position, len_now).await?
+                file.read_pooled(position, len_now, &self.shard.config.pool).await?
             };
             let found = select(&bytes, from, limits);
             if found.start < found.end {

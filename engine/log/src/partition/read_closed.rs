@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use model::batch::HEADER_LEN;
 use model::{BatchHeader, BatchView, Offset};
-use runtime::{SharedFile, spawn_blocking};
+use runtime::SharedFile;
 
 use super::PartitionLog;
 use super::read::{ReadSlices, Slice};
@@ -122,10 +122,9 @@ impl PartitionLog {
         };
         while position < segment.size {
             let len_now = len.min(segment.size - position);
-            let bytes = file.read(position, len_now as usize).await?;
-            let whole = bytes.len() as u64 == len_now;
-            let checked = spawn_blocking(move || check_window(&bytes, position, from)).await;
-            match checked.map_err(|panic| LogError::Io(panic.to_string().into()))? {
+            let check = move |bytes: &[u8]| (bytes.len() as u64 == len_now, check_window(bytes, position, from));
+            let (whole, checked) = file.look(position, len_now as usize, check).await?;
+            match checked {
                 Checked::Window(window) => {
                     let key = (self.id, segment.base_offset, window.first_offset);
                     let bytes = size_of::<VerifiedWindow>() + window.marks.len() * size_of::<(Offset, u64)>();

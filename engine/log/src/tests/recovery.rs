@@ -37,6 +37,7 @@ fn the_active_segment_cut_at_every_byte_ends_at_the_last_whole_batch() {
         let original = temp.path().join("original");
         let ends = crashed(&original, LogConfig::default()).await;
         let last = ends.last().unwrap().1;
+        let bytes = fs::read(segment_file(&original.join("t-0"), 0, "log")).unwrap();
         for cut in 0..=last {
             let copy = temp.path().join("copy");
             copy_dir(&original, &copy);
@@ -48,7 +49,9 @@ fn the_active_segment_cut_at_every_byte_ends_at_the_last_whole_batch() {
             }
             let node = Node::start(&copy).await;
             let log = node.open("t", LogConfig::default()).await;
-            let expect = ends.iter().rfind(|(_, position)| *position <= cut).unwrap().0;
+            // A batch whose last bytes are zeros is whole again with zeros behind the cut.
+            let zeros = bytes[cut as usize..last as usize].iter().take_while(|b| cut % 3 == 0 && **b == 0).count();
+            let expect = ends.iter().rfind(|(_, position)| *position <= cut + zeros as u64).unwrap().0;
             assert_eq!(log.log_end_offset(), Offset(expect), "cut at {cut}");
             assert_eq!(log.durable_end(), Offset(expect));
             if cut % 16 == 0 {

@@ -63,10 +63,8 @@ fn both() -> Arc<Image> {
 }
 
 fn view(image: Arc<Image>) -> View {
-    let config = BrokerConfig::from_pairs([
-        ("group.initial.rebalance.delay.ms", "0"),
-        ("group.min.session.timeout.ms", "1"),
-    ]);
+    let config =
+        BrokerConfig::from_pairs([("group.initial.rebalance.delay.ms", "0"), ("group.min.session.timeout.ms", "1")]);
     let mut placement = Placement::new(1);
     placement.follow(&Image::default(), &image);
     View { image, placement, config: Arc::new(config.unwrap()) }
@@ -222,7 +220,10 @@ impl Start {
 }
 
 /// Runs a test on one shard with a data folder.
-fn on_a_shard<F: Future<Output = ()> + 'static>(name: &str, test: impl Fn(std::path::PathBuf) -> F + Clone + Send + 'static) {
+fn on_a_shard<F: Future<Output = ()> + 'static>(
+    name: &str,
+    test: impl Fn(std::path::PathBuf) -> F + Clone + Send + 'static,
+) {
     let dir = TempDir::new(name);
     let path = dir.path().to_path_buf();
     runtime::testing::run(move || test(path.clone()));
@@ -235,7 +236,10 @@ fn group_and_offsets_are_there_after_a_restart() {
         let (member, generation) = start.member(30_000).await;
         assert_eq!(start.heartbeat(&member, generation).await, 0);
         assert_eq!(start.heartbeat(&member, generation + 1).await, ErrorCode::IllegalGeneration.code());
-        assert_eq!(start.commit((&member, generation), "t", &[(0, 42), (7, 1), (1, 43)]).await, [(7, 3), (0, 0), (1, 0)]);
+        assert_eq!(
+            start.commit((&member, generation), "t", &[(0, 42), (7, 1), (1, 43)]).await,
+            [(7, 3), (0, 0), (1, 0)]
+        );
         assert_eq!(start.commit(("", -1), "t", &[(0, 1)]).await, [(0, 25)]);
         assert_eq!(start.commit((&member, generation), "nope", &[(0, 1)]).await, [(0, 3)]);
         assert_eq!(start.fetch(&[0, 1, 5]).await, [42, 43, -1]);
@@ -273,6 +277,10 @@ fn offsets_of_a_deleted_topic_go_and_stay_away() {
         // The other topic was deleted too, and the process ended before the tombstones were written.
         let start = Start::new(&path, both()).await;
         assert!(start.fetch_all().await.is_empty());
+        for driver in start.shard.groups.all() {
+            driver.flushed().await;
+            assert_eq!(driver.look(|coordinator, _| coordinator.offset_count()), Ok(0));
+        }
         assert_eq!(start.delete().await, 0);
         start.stop().await;
 
@@ -349,9 +357,15 @@ fn coordinators_are_this_node_for_groups_only() {
             }
         };
         let old = find(3, 0).await;
-        assert_eq!((old.node_id, &*old.host, old.port, old.error_message.as_deref()), (1, "broker.example", 9_999, Some("NONE")));
+        assert_eq!(
+            (old.node_id, &*old.host, old.port, old.error_message.as_deref()),
+            (1, "broker.example", 9_999, Some("NONE"))
+        );
         let new = find(6, 0).await;
-        assert_eq!(new.coordinators.iter().map(|c| (&*c.key, c.port)).collect::<Vec<_>>(), [("g", 9_999), ("h", 9_999)]);
+        assert_eq!(
+            new.coordinators.iter().map(|c| (&*c.key, c.port)).collect::<Vec<_>>(),
+            [("g", 9_999), ("h", 9_999)]
+        );
         let codes = [1, 2, 9].map(|kind| find(6, kind));
         let codes: Vec<i16> = all(codes.into()).await.iter().map(|r| r.coordinators[0].error_code).collect();
         assert_eq!(codes, [53, 42, 42]);

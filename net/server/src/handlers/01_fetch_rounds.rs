@@ -1,6 +1,7 @@
 //! The rounds of a Fetch: read everything, and if that is too little, wait for news and read again.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use futures_lite::FutureExt;
 use model::ErrorCode;
@@ -9,6 +10,9 @@ use runtime::clock;
 use super::fetch::Planned;
 use crate::mail::{AwaitMail, FetchMail, FetchPart, FetchResult, ShardReply, ShardRequest};
 use crate::shard::{Shard, await_parts};
+
+/// A round that ended at once is followed by this pause.
+const WAIT_AT_LEAST: Duration = Duration::from_micros(200);
 
 /// When a Fetch is content.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +57,12 @@ impl<'a> Rounds<'a> {
                 trim(&mut results, want.max_bytes);
                 return results;
             }
+            let begun_ms = clock::now_ms();
             self.wait(&results, want.deadline_ms).await;
+            if clock::now_ms() == begun_ms {
+                // News that a read does not find would turn this into a spin.
+                clock::sleep(WAIT_AT_LEAST).await;
+            }
         }
     }
 

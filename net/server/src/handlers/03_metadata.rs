@@ -9,22 +9,15 @@ use wire::generated::metadata::{
 };
 
 use super::Context;
+use super::admin::{CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS};
 use crate::limits::AUTO_CREATE_PER_REQUEST;
 use crate::topics;
 use crate::view::{View, is_internal};
 
-/// "Not asked for."
-const NO_OPERATIONS: i32 = i32::MIN;
-/// What may be done with a topic without an authorizer: read, write, create, delete, alter, describe, describe configs,
-/// alter configs (bits by Kafka's operation codes).
-const TOPIC_OPERATIONS: i32 = 0b1101_1111_1000;
-/// Create, cluster action, describe configs, alter configs, idempotent write, alter, describe.
-const CLUSTER_OPERATIONS: i32 = 0b1_1111_1010_0000;
-
 pub async fn handle(context: &Context<'_>, request: MetadataRequest<'_>) -> MetadataResponse<'static> {
     let view = context.shard.view();
     let facts = &context.shard.facts;
-    let operations = if request.include_topic_authorized_operations { TOPIC_OPERATIONS } else { NO_OPERATIONS };
+    let operations = if request.include_topic_authorized_operations { TOPIC_OPERATIONS } else { OPERATIONS_NOT_ASKED };
     let all = match &request.topics {
         None => true,
         Some(topics) => topics.is_empty() && context.version == 0,
@@ -44,7 +37,7 @@ pub async fn handle(context: &Context<'_>, request: MetadataRequest<'_>) -> Meta
         cluster_authorized_operations: if request.include_cluster_authorized_operations {
             CLUSTER_OPERATIONS
         } else {
-            NO_OPERATIONS
+            OPERATIONS_NOT_ASKED
         },
         ..MetadataResponse::default()
     }
@@ -101,7 +94,7 @@ fn missing(name: Option<&str>, id: TopicId, error: ErrorCode) -> MetadataRespons
         name: name.map(|name| name.to_string().into()),
         topic_id: id.0,
         is_internal: name.is_some_and(is_internal),
-        topic_authorized_operations: NO_OPERATIONS,
+        topic_authorized_operations: OPERATIONS_NOT_ASKED,
         ..MetadataResponseTopic::default()
     }
 }

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)]
+
 use wire::generated::create_topics::{CreatableReplicaAssignment, CreatableTopicConfig};
 
 use super::super::admin::test_support::{cluster, view, with_topic};

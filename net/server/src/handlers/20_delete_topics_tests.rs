@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)]
+
 use model::config::BrokerConfig;
 
 use super::super::admin::test_support::{cluster, topic_id, view, with_topic};

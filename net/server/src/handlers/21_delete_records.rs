@@ -1,8 +1,9 @@
 //! DeleteRecords (key 21, KIP-107): moves the log start of partitions, durably.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use model::{ErrorCode, Offset};
+use model::{ErrorCode, Offset, PartitionKey};
 use replica::Replica;
 use wire::TopicRef;
 use wire::generated::delete_records::{
@@ -17,6 +18,8 @@ pub async fn handle<'a>(context: &Context<'_>, request: DeleteRecordsRequest<'a>
     let view = context.shard.view();
     let mut questions = Vec::new();
     let mut places = Vec::new();
+    // Questions by partition: of a partition that is named again the last offset counts, and it is answered once.
+    let mut asked_before = BTreeMap::new();
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
         let mut partitions = Vec::with_capacity(topic.partitions.len());
@@ -28,6 +31,12 @@ pub async fn handle<'a>(context: &Context<'_>, request: DeleteRecordsRequest<'a>
                     result = refusal(asked.partition_index, ErrorCode::InvalidTopicException);
                 }
                 Some(located) => {
+                    if let Some(&earlier) = asked_before.get(&located.key) {
+                        let (_, offset): &mut (PartitionKey, i64) = &mut questions[earlier];
+                        *offset = asked.offset;
+                        continue;
+                    }
+                    asked_before.insert(located.key, questions.len());
                     places.push((topics.len(), partitions.len()));
                     questions.push((located.key, asked.offset));
                 }

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)]
+
 use metadata::{Command, ConfigChange};
 use model::config::BrokerConfig;
 
@@ -42,7 +44,7 @@ fn unknown_topics_have_an_empty_sentence() {
 
 #[test]
 fn the_default_of_all_brokers_is_what_was_set_for_them() {
-    let set = |image, resource, value: &str| {
+    let set = |image: &metadata::Image, resource, value: &str| {
         let change = ConfigChange::Replace(vec![("log.retention.ms".into(), value.into())]);
         then(image, Command::AlterConfigs { resource, change })
     };

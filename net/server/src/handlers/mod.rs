@@ -6,8 +6,6 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use model::ErrorCode;
-
 use crate::shard::Shard;
 
 pub mod admin;
@@ -89,9 +87,4 @@ pub struct Context<'a> {
     pub peer: SocketAddr,
     pub version: i16,
     pub client_id: Option<&'a str>,
-}
-
-/// The number on the wire.
-pub fn code(error: ErrorCode) -> i16 {
-    error.code()
 }

@@ -10,6 +10,7 @@ use replica::{FetchLimits, Replica, ReplicaError};
 use runtime::{Notify, Responder, sync};
 
 use super::Shard;
+use crate::limits::{FETCH_BYTES_PER_SHARD, FETCH_READS_AT_ONCE};
 use crate::mail::{AwaitMail, FetchMail, FetchPart, FetchResult, RecordSlice, ShardReply, ShardRequest};
 
 /// Waits that may be called off, by ticket.
@@ -31,20 +32,29 @@ impl Shard {
     pub(super) fn on_fetch(self: Rc<Self>, mail: FetchMail, responder: Responder<ShardRequest, ShardReply>) {
         runtime::spawn("fetch", async move {
             let mut results = Vec::with_capacity(mail.parts.len());
-            let mut left = mail.max_bytes;
+            let mut left = mail.max_bytes.min(FETCH_BYTES_PER_SHARD);
             let mut any = false;
-            for part in mail.parts {
-                let limits = FetchLimits { max_bytes: part.max_bytes.min(left), min_one_batch: !any };
-                let result = match self.partition(part.key).await {
-                    Ok(replica) => fetch_part(&replica, &part, limits).await,
-                    Err(code) => FetchResult::error(part.slot, code),
+            // Several disk reads at a time; together they may overshoot the limit, and the asking side trims.
+            for wave in mail.parts.chunks(FETCH_READS_AT_ONCE) {
+                let read = |part: &FetchPart| {
+                    let limits = FetchLimits { max_bytes: part.max_bytes.min(left), min_one_batch: !any };
+                    self.fetch_one(*part, limits)
                 };
-                any |= result.bytes > 0;
-                left = left.saturating_sub(result.bytes);
-                results.push(result);
+                for result in sync::all(wave.iter().map(read).collect()).await {
+                    any |= result.bytes > 0;
+                    left = left.saturating_sub(result.bytes);
+                    results.push(result);
+                }
             }
             responder.send(ShardReply::Fetch(results));
         });
+    }
+
+    async fn fetch_one(self: &Rc<Self>, part: FetchPart, limits: FetchLimits) -> FetchResult {
+        match self.partition(part.key).await {
+            Ok(replica) => fetch_part(&replica, &part, limits).await,
+            Err(code) => FetchResult::error(part.slot, code),
+        }
     }
 
     pub(super) fn on_await(self: Rc<Self>, mail: AwaitMail, responder: Responder<ShardRequest, ShardReply>) {

@@ -15,9 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use log::{DataDir, LogShard};
+use model::NodeId;
 use model::config::BrokerConfig;
-use model::{ErrorCode, NodeId, PartitionKey};
-use replica::Replica;
 use runtime::sync::Budget;
 use runtime::{Notify, Post, Responder, TaskGroup, clock, sync};
 
@@ -39,7 +38,6 @@ pub struct NodeFacts {
     /// What clients are told to connect to.
     pub host: String,
     pub port: u16,
-    pub rack: Option<String>,
     pub cluster_id: String,
     pub data_dir: Arc<DataDir>,
     pub data_dir_path: std::path::PathBuf,
@@ -159,21 +157,6 @@ impl Shard {
     {
         let calls = (0..self.post.shards()).map(|to| self.on(to, work.clone())).collect();
         runtime::sync::all(calls).await
-    }
-
-    /// Runs `work` on the shard that owns a partition, with the partition's replica opened.
-    pub async fn on_partition<R, F>(
-        self: &Rc<Self>,
-        key: PartitionKey,
-        work: impl FnOnce(Rc<Replica>) -> F + Send + 'static,
-    ) -> Result<R, ErrorCode>
-    where
-        F: Future<Output = Result<R, ErrorCode>> + 'static,
-        R: Send + 'static,
-    {
-        let owner = self.view().placement.shard_of(key).ok_or(ErrorCode::UnknownTopicOrPartition)?;
-        let call = self.on(owner, move |shard| async move { work(shard.partition(key).await?).await });
-        call.await.unwrap_or(Err(ErrorCode::NotLeaderOrFollower))
     }
 
     /// The newest view. Hold it for one step of work, not across long waits.

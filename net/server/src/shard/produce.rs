@@ -74,13 +74,14 @@ fn refusal(slot: usize, refused: Refused, replica: &Replica) -> ProduceResult {
     result
 }
 
-/// Answers now if nothing has to be waited for, else from a task.
+/// Answers now if nothing has to be waited for, else from a task. `acks=0` waits for the write like `acks=1`: the client
+/// gets no answer anyway, and until then its bytes count against the connection's and the shard's budgets, which is the
+/// only brake that such a client can feel.
 fn settle(outcomes: Vec<Outcome>, acks: i16, deadline_ms: i64, responder: Responder<ShardRequest, ShardReply>) {
-    let ready = acks == 0 || outcomes.iter().all(|o| matches!(o, Outcome::Done(_)));
-    if ready {
-        let results = outcomes.into_iter().map(|outcome| match outcome {
-            Outcome::Done(result) => result,
-            Outcome::Waits(pending) => pending.acknowledged(),
+    if outcomes.iter().all(|o| matches!(o, Outcome::Done(_))) {
+        let results = outcomes.into_iter().filter_map(|outcome| match outcome {
+            Outcome::Done(result) => Some(result),
+            Outcome::Waits(_) => None,
         });
         responder.send(ShardReply::Produce(results.collect()));
         return;
@@ -100,7 +101,7 @@ fn settle(outcomes: Vec<Outcome>, acks: i16, deadline_ms: i64, responder: Respon
 impl Pending {
     async fn wait(self, acks: i16, deadline_ms: i64) -> ProduceResult {
         let next_offset = self.placed.next_offset;
-        let waited = if acks == 1 {
+        let waited = if matches!(acks, 0 | 1) {
             self.replica.written(next_offset, deadline_ms).await
         } else {
             self.replica.committed(next_offset, deadline_ms).await

@@ -1,6 +1,7 @@
-//! `cargo xtask fuzz`: drives a decoder with mutations of valid input for a while and reports how
-//! many runs that was. It needs no nightly compiler and no coverage: the corpus is made of every
-//! kind of valid input, so most of a decoder is reached from the first second.
+//! `cargo xtask fuzz`: drives decoders with mutations of valid input for a while and reports how
+//! many runs that was, and which places panicked. It needs no nightly compiler and no coverage: the
+//! corpus is made of every kind of valid input, and checksums are made right again after the damage,
+//! so most of a decoder is reached from the first second.
 //!
 //! A run is decided by its seed alone, so that even one that aborts the process can be repeated.
 //! The targets are built only with the feature `fuzz`; without it this calls cargo again with it,
@@ -11,7 +12,13 @@ mod corpus;
 #[cfg(feature = "fuzz")]
 mod mutate;
 #[cfg(feature = "fuzz")]
+mod panics;
+#[cfg(feature = "fuzz")]
+mod report;
+#[cfg(feature = "fuzz")]
 mod runner;
+#[cfg(feature = "fuzz")]
+mod seal;
 #[cfg(feature = "fuzz")]
 mod targets;
 

@@ -24,7 +24,7 @@ where
     A: Send + 'static,
     F: Future<Output = Result<A, ErrorCode>> + 'static,
 {
-    let (mut results, batches) = sort(shard, questions);
+    let Sorted { mut results, batches } = sort(shard, questions);
     let calls = batches.into_iter().map(|(to, batch)| {
         let answer = answer.clone();
         shard.on(to, move |owner| async move { answer_all(owner, batch, answer).await })
@@ -37,11 +37,14 @@ where
     results
 }
 
-/// By owner; a shard that does not answer any more leaves "not the leader" behind.
-fn sort<Q, A>(
-    shard: &Shard,
-    questions: Vec<(PartitionKey, Q)>,
-) -> (Vec<Result<A, ErrorCode>>, BTreeMap<usize, Batch<Q>>) {
+/// What is known before anybody is asked, and who has to be.
+struct Sorted<Q, A> {
+    /// "Not the leader" where an answer is to come: that is what a shard that stops leaves behind.
+    results: Vec<Result<A, ErrorCode>>,
+    batches: BTreeMap<usize, Batch<Q>>,
+}
+
+fn sort<Q, A>(shard: &Shard, questions: Vec<(PartitionKey, Q)>) -> Sorted<Q, A> {
     let view = shard.view();
     let mut results = Vec::with_capacity(questions.len());
     let mut batches: BTreeMap<usize, Batch<Q>> = BTreeMap::new();
@@ -54,7 +57,7 @@ fn sort<Q, A>(
             None => results.push(Err(ErrorCode::UnknownTopicOrPartition)),
         }
     }
-    (results, batches)
+    Sorted { results, batches }
 }
 
 async fn answer_all<Q, A, F>(

@@ -10,8 +10,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use metadata::{Command, ConfigChange, ConfigOp, ConfigResource, Image};
-use model::ErrorCode;
 use model::config::{self, BrokerConfig, ConfigError, Kind, Scope, TopicConfig};
+use model::{ErrorCode, NodeId};
 
 use super::{Refusal, config_target, in_chunks};
 use crate::shard::Shard;
@@ -54,7 +54,7 @@ pub async fn alter(shard: &Rc<Shard>, resources: Vec<Resource<'_>>, validate_onl
         if repeated.contains(&(resource.resource_type, resource.name)) {
             return Err(Refusal::invalid_request("Each resource must appear at most once."));
         }
-        judge(shard, &view, resource)
+        judge(&shard.facts.base_config, shard.facts.node_id, &view, resource)
     };
     let judged: Vec<_> = resources.iter().map(judge).collect();
     drop(view);
@@ -77,17 +77,16 @@ fn repeated<'a>(resources: &[Resource<'a>]) -> BTreeSet<(i8, &'a str)> {
     resources.iter().map(|r| (r.resource_type, r.name)).filter(|name| !seen.insert(*name)).collect()
 }
 
-fn judge(shard: &Shard, view: &View, resource: &Resource<'_>) -> Result<Command, Refusal> {
-    let facts = &shard.facts;
-    let target = config_target::of_change(view, facts.node_id, resource.resource_type, resource.name)?;
+/// The command that makes the change, if what would be in force after it resolves.
+fn judge(base: &BrokerConfig, node: NodeId, view: &View, resource: &Resource<'_>) -> Result<Command, Refusal> {
+    let target = config_target::of_change(view, node, resource.resource_type, resource.name)?;
     let change = change(view, &target, &resource.asked)?;
-    let command = Command::AlterConfigs { resource: target, change };
+    let command = Command::AlterConfigs { resource: target.clone(), change };
     let (after, _) = metadata::apply(&view.image, view.image.version() + 1, &command)
         .map_err(|rejection| Refusal::new(rejection.error_code(), rejection.to_string()))?;
-    let Command::AlterConfigs { resource, .. } = &command else { unreachable!("made above") };
-    match resource {
-        ConfigResource::Topic(_) => check_topic(view, &after, resource)?,
-        _ => check_broker(&facts.base_config, view, &after, facts.node_id)?,
+    match target {
+        ConfigResource::Topic(_) => check_topic(view, &after, &target)?,
+        _ => check_broker(base, view, &after, node)?,
     }
     Ok(command)
 }
@@ -101,7 +100,7 @@ fn check_topic(view: &View, after: &Image, topic: &ConfigResource) -> Result<(),
 }
 
 /// What this broker would have in force, and with it every topic.
-fn check_broker(base: &BrokerConfig, view: &View, after: &Image, node: model::NodeId) -> Result<(), Refusal> {
+fn check_broker(base: &BrokerConfig, view: &View, after: &Image, node: NodeId) -> Result<(), Refusal> {
     let refuse = |error: ConfigError| {
         // A bad value is an invalid configuration for a topic and an invalid request for a broker: so it is in Kafka.
         let code = if matches!(error, ConfigError::Unknown { .. }) { error.code() } else { ErrorCode::InvalidRequest };

@@ -1,4 +1,4 @@
-use model::NodeId;
+#![allow(clippy::unwrap_used)]
 
 use super::super::test_support::{cluster, topic_id, view, with_topic};
 use super::*;
@@ -7,19 +7,21 @@ fn with(configs: &[(&str, &str)]) -> View {
     view(with_topic(&cluster(1), "t", 1, configs))
 }
 
-fn topic() -> ConfigResource {
-    ConfigResource::Topic(topic_id("t"))
+fn changed(view: &View, resource: &Resource<'_>) -> Result<Image, ErrorCode> {
+    let command = judge(&view.config, NodeId(1), view, resource).map_err(|refusal| refusal.code)?;
+    Ok(metadata::apply(&view.image, view.image.version() + 1, &command).unwrap().0)
+}
+
+fn of_topic(asked: Asked<'_>) -> Resource<'_> {
+    Resource { resource_type: config_target::TOPIC, name: "t", asked }
 }
 
 /// What topic `t` would hold under `key`.
 fn after(view: &View, key: &str, ops: &[(&str, i8, Option<&str>)]) -> Result<Option<String>, ErrorCode> {
     let ops = ops.iter().map(|&(name, operation, value)| Op { name, operation, value }).collect();
-    let asked = Asked::Incremental(ops);
-    let change = change(view, &topic(), &asked).map_err(|refusal| refusal.code)?;
-    let command = Command::AlterConfigs { resource: topic(), change };
-    let (image, _) = metadata::apply(&view.image, view.image.version() + 1, &command).unwrap();
-    check_topic(view, &image, &topic()).map_err(|refusal| refusal.code)?;
-    Ok(image.configs(&topic()).and_then(|configs| configs.get(key)).map(|value| value.to_string()))
+    let image = changed(view, &of_topic(Asked::Incremental(ops)))?;
+    let configs = image.configs(&ConfigResource::Topic(topic_id("t")));
+    Ok(configs.and_then(|configs| configs.get(key)).map(|value| value.to_string()))
 }
 
 fn one(view: &View, name: &str, operation: i8, value: Option<&str>) -> Result<Option<String>, ErrorCode> {
@@ -87,38 +89,38 @@ fn values_that_contradict_each_other_are_refused_together() {
 #[test]
 fn replacing_drops_what_is_not_named() {
     let view = with(&[("retention.ms", "5"), ("segment.ms", "6")]);
-    let change = change(&view, &topic(), &Asked::Replace(vec![("segment.ms", Some("7"))])).unwrap();
-    assert_eq!(change, ConfigChange::Replace(vec![("segment.ms".into(), "7".into())]));
-    let null = Asked::Replace(vec![("segment.ms", None)]);
-    assert_eq!(super::change(&view, &topic(), &null).unwrap_err().code, ErrorCode::InvalidRequest);
+    let replaced = |entries| changed(&view, &of_topic(Asked::Replace(entries)));
+    let image = replaced(vec![("segment.ms", Some("7"))]).unwrap();
+    let configs = image.configs(&ConfigResource::Topic(topic_id("t"))).unwrap();
+    assert_eq!(configs.iter().map(|(k, v)| (k.as_ref(), v.as_ref())).collect::<Vec<_>>(), [("segment.ms", "7")]);
+    assert_eq!(replaced(vec![("segment.ms", None)]).err(), Some(ErrorCode::InvalidRequest));
+    assert_eq!(replaced(vec![("nope", Some("1"))]).err(), Some(ErrorCode::InvalidConfig));
 }
 
-fn broker_after(view: &View, resource: &ConfigResource, name: &str, value: &str) -> Result<(), ErrorCode> {
+/// Of broker 1, or of all when `broker` is empty.
+fn set_on_broker(view: &View, broker: &str, name: &str, value: &str) -> Result<(), ErrorCode> {
     let asked = Asked::Incremental(vec![Op { name, operation: SET, value: Some(value) }]);
-    let change = change(view, resource, &asked).map_err(|refusal| refusal.code)?;
-    let command = Command::AlterConfigs { resource: resource.clone(), change };
-    let (image, _) = metadata::apply(&view.image, view.image.version() + 1, &command).unwrap();
-    check_broker(&view.config, view, &image, NodeId(1)).map_err(|refusal| refusal.code)
+    changed(view, &Resource { resource_type: config_target::BROKER, name: broker, asked }).map(drop)
 }
 
 #[test]
 fn a_running_broker_takes_dynamic_properties_only() {
     let view = with(&[]);
-    for resource in [ConfigResource::Broker(NodeId(1)), ConfigResource::BrokerDefault] {
-        assert_eq!(broker_after(&view, &resource, "log.retention.ms", "5"), Ok(()));
+    for broker in ["1", ""] {
+        assert_eq!(set_on_broker(&view, broker, "log.retention.ms", "5"), Ok(()));
         for (name, value) in [("node.id", "5"), ("num.partitions", "5"), ("log.retention.ms", "x")] {
-            assert_eq!(broker_after(&view, &resource, name, value), Err(ErrorCode::InvalidRequest), "{name}");
+            assert_eq!(set_on_broker(&view, broker, name, value), Err(ErrorCode::InvalidRequest), "{name}");
         }
-        assert_eq!(broker_after(&view, &resource, "my.custom", "5"), Err(ErrorCode::InvalidConfig));
+        assert_eq!(set_on_broker(&view, broker, "my.custom", "5"), Err(ErrorCode::InvalidConfig));
     }
 }
 
 #[test]
 fn a_brokers_default_must_suit_every_topic() {
     let view = with(&[("min.compaction.lag.ms", "100")]);
-    let resource = ConfigResource::BrokerDefault;
-    assert_eq!(broker_after(&view, &resource, "log.cleaner.max.compaction.lag.ms", "1000"), Ok(()));
-    let code = broker_after(&view, &resource, "log.cleaner.max.compaction.lag.ms", "99");
+    let broker = "";
+    assert_eq!(set_on_broker(&view, broker, "log.cleaner.max.compaction.lag.ms", "1000"), Ok(()));
+    let code = set_on_broker(&view, broker, "log.cleaner.max.compaction.lag.ms", "99");
     assert_eq!(code, Err(ErrorCode::InvalidRequest));
 }
 

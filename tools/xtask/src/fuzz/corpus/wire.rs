@@ -1,4 +1,4 @@
-//! Valid inputs to start from.
+//! Valid messages of every API and version.
 
 use wire::fuzz_targets::choice;
 use wire::generated::{AnyRequest, AnyResponse};
@@ -34,21 +34,21 @@ fn for_all_versions(mut input: impl FnMut(ApiKey, i16, &mut SampleSource) -> Vec
     inputs
 }
 
-pub fn wire_requests() -> Vec<Vec<u8>> {
+pub fn requests() -> Vec<Vec<u8>> {
     for_all_versions(|api, version, source| {
         let message = encoded(&AnyRequest::sample(api, source, version), version);
         [&choice(api, version)[..], &message].concat()
     })
 }
 
-pub fn wire_responses() -> Vec<Vec<u8>> {
+pub fn responses() -> Vec<Vec<u8>> {
     for_all_versions(|api, version, source| {
         let message = encoded(&AnyResponse::sample(api, source, version), version);
         [&choice(api, version)[..], &message].concat()
     })
 }
 
-pub fn wire_frames() -> Vec<Vec<u8>> {
+pub fn frames() -> Vec<Vec<u8>> {
     for_all_versions(|api_key, api_version, source| {
         let mut stream = Vec::new();
         for _ in 0..PIPELINED {

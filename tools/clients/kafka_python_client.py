@@ -151,7 +151,8 @@ def member(bootstrap, name, topic, *instance):
     signal.signal(signal.SIGTERM, lambda *_: ending.append(True))
     consumer.subscribe([topic], listener=Tell())
     while not ending:
-        for where, records in consumer.poll(timeout_ms=200).items():
+        # A short wait would end in the middle of a join, and kafka-python then forgets what it was assigned.
+        for where, records in consumer.poll(timeout_ms=3000).items():
             for record in records:
                 print("record", where.partition, record.offset)
     consumer.close()

@@ -45,7 +45,8 @@ fn derived_profiles_fit_any_machine() {
         let shards = profile.placement(&usable, 0).unwrap().len();
         assert_eq!(shards, if cpu_count >= 8 { cpu_count - 1 } else { cpu_count });
         let config = configured(&profile);
-        assert_eq!(config.shards.batch_cache_bytes, cpu_count * (32 << 20));
+        let cache_per_cpu = if cpu_count <= 4 { 16 << 20 } else { 32 << 20 };
+        assert_eq!(config.shards.batch_cache_bytes, cpu_count * cache_per_cpu);
     }
     // In a container with CPUs that do not begin at 0, nothing is lost.
     assert_eq!(Profile::derive(2).placement(&[6, 7], 0).unwrap(), [6, 7]);

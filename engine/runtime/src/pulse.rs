@@ -4,6 +4,10 @@
 //! costs a few milliseconds and not a client's time-out. The wake is unconditional: a message through a channel would
 //! be no cure, since a full channel wakes nobody. The task echoes a counter; the distance between wakes and echoes is
 //! the shard's stall figure.
+//!
+//! The shard can also be parked before that task ran for the first time, or after it ended (seen here: one start in some
+//! 600 on a busy machine hung for ever). Then there is no waker, and the pulse sends the thread a signal instead, which
+//! interrupts its wait in the kernel.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,10 +18,24 @@ use std::time::Duration;
 use crate::clock;
 use crate::limits::PULSE_DEAD_TICKS;
 
+/// Interrupts a wait in the kernel and does nothing else. Kafka's clients and operators send no such signal.
+const NUDGE: libc::c_int = libc::SIGUSR2;
+
+/// How the shard can be reached.
+#[derive(Debug, Default)]
+enum Reach {
+    /// The thread does not run the event loop yet, or not any more.
+    #[default]
+    Nowhere,
+    /// The event loop runs, the echo task does not.
+    Thread(libc::pthread_t),
+    Task(Waker),
+}
+
 /// What the pulse thread and one shard share.
 #[derive(Debug, Default)]
 pub struct PulseState {
-    waker: Mutex<Option<Waker>>,
+    reach: Mutex<Reach>,
     /// Pulses since the last echo.
     unanswered: AtomicU64,
     /// Monotonic time of the last wake, nanoseconds.
@@ -27,6 +45,17 @@ pub struct PulseState {
 }
 
 impl PulseState {
+    fn reach(&self) -> std::sync::MutexGuard<'_, Reach> {
+        self.reach.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// This thread is about to run a shard's event loop. The value's drop says that it has ended.
+    pub(crate) fn enter(self: &Arc<PulseState>) -> EventLoop {
+        install_nudge();
+        *self.reach() = this_thread();
+        EventLoop { pulse: self.clone() }
+    }
+
     /// Longest stall since the last call, in microseconds.
     pub fn take_worst_us(&self) -> u64 {
         self.worst_ns.swap(0, Ordering::Relaxed) / 1000
@@ -36,9 +65,9 @@ impl PulseState {
     pub(crate) async fn echo(self: Arc<PulseState>, stopped: Arc<AtomicBool>) {
         poll_fn(|cx| {
             {
-                let mut slot = self.waker.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                if !slot.as_ref().is_some_and(|w| w.will_wake(cx.waker())) {
-                    *slot = Some(cx.waker().clone());
+                let mut reach = self.reach();
+                if !matches!(&*reach, Reach::Task(waker) if waker.will_wake(cx.waker())) {
+                    *reach = Reach::Task(cx.waker().clone());
                 }
             }
             if self.unanswered.swap(0, Ordering::AcqRel) > 0 {
@@ -48,18 +77,57 @@ impl PulseState {
             if stopped.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
-        self.waker.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        *self.reach() = this_thread();
     }
 
     fn beat(&self) -> u64 {
-        let slot = self.waker.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Some(waker) = slot.as_ref() else { return 0 };
+        let reach = self.reach();
+        let waker = match &*reach {
+            Reach::Nowhere => return 0,
+            Reach::Thread(thread) => {
+                // SAFETY: the thread has not left its event loop: it changes `reach`, under this lock, before it does.
+                unsafe { libc::pthread_kill(*thread, NUDGE) };
+                return 0;
+            }
+            Reach::Task(waker) => waker,
+        };
         let before = self.unanswered.fetch_add(1, Ordering::AcqRel);
         if before == 0 {
             self.woken_at_ns.store(clock::now_ns(), Ordering::Release);
         }
         waker.wake_by_ref();
         before + 1
+    }
+}
+
+/// See [`PulseState::enter`].
+#[derive(Debug)]
+pub(crate) struct EventLoop {
+    pulse: Arc<PulseState>,
+}
+
+impl Drop for EventLoop {
+    fn drop(&mut self) {
+        *self.pulse.reach() = Reach::Nowhere;
+    }
+}
+
+fn this_thread() -> Reach {
+    // SAFETY: takes nothing and cannot fail.
+    Reach::Thread(unsafe { libc::pthread_self() })
+}
+
+extern "C" fn nothing(_signal: libc::c_int) {}
+
+/// A handler that does nothing: the default would end the process, and an ignored signal interrupts nothing. Without
+/// SA_RESTART, so that the wait does return.
+fn install_nudge() {
+    // SAFETY: the action is initialised, its handler is async-signal-safe (it is empty), the old action is not asked for.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        libc::sigaction(NUDGE, &raw const action, std::ptr::null_mut());
     }
 }
 

@@ -4,9 +4,10 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement};
+use glommio::{LocalExecutorBuilder, Placement};
 
 use crate::limits::RING_DEPTH;
 use crate::pulse::{PulseState, PulseThread};
@@ -58,7 +59,7 @@ impl std::error::Error for StartError {}
 /// Running shards; `join` waits for all main tasks.
 #[derive(Debug)]
 pub struct RunningShards<T: Send + 'static> {
-    handles: Vec<ExecutorJoinHandle<T>>,
+    handles: Vec<JoinHandle<Result<T, String>>>,
     _pulse: PulseThread,
 }
 
@@ -75,25 +76,10 @@ where
     let mut handles = Vec::with_capacity(specs.len());
     for (index, spec) in specs.iter().enumerate() {
         let context = ShardContext { index, count: specs.len(), pulse: pulses[index].clone() };
-        let main = main.clone();
-        let flag = Arc::new(AtomicBool::new(false));
-        let builder = LocalExecutorBuilder::new(spec.cpu.map_or(Placement::Unbound, Placement::Fixed))
-            .name(&format!("shard-{index}"))
-            .io_memory(checks::io_memory_that_fits(spec.io_memory_bytes))
-            .ring_depth(RING_DEPTH)
-            .preempt_timer(Duration::from_micros(spec.preempt_timer_us));
-        let handle = builder
-            .spawn(move || async move {
-                let echo = task::spawn("pulse", context.pulse.clone().echo(flag.clone()));
-                let result = match task::spawn("main", main(context)).join().await {
-                    Some(result) => result,
-                    None => unreachable!("the main task sends its result or ends the process"),
-                };
-                // The last pulse ends the echo task, so that its waker is gone before the executor is.
-                flag.store(true, Ordering::Release);
-                let _ = echo.join().await;
-                result
-            })
+        let (main, spec) = (main.clone(), spec.clone());
+        let handle = std::thread::Builder::new()
+            .name(format!("shard-{index}"))
+            .spawn(move || run(&spec, context, main))
             .map_err(|e| StartError::Executor { shard: index, text: e.to_string() })?;
         handles.push(handle);
     }
@@ -101,12 +87,41 @@ where
     Ok(RunningShards { handles, _pulse: pulse })
 }
 
+/// The whole life of a shard's thread.
+fn run<M, F, T>(spec: &ShardSpec, context: ShardContext, main: M) -> Result<T, String>
+where
+    M: Fn(ShardContext) -> F,
+    F: Future<Output = T> + 'static,
+    T: 'static,
+{
+    let executor = LocalExecutorBuilder::new(spec.cpu.map_or(Placement::Unbound, Placement::Fixed))
+        .name(&format!("shard-{}", context.index))
+        .io_memory(checks::io_memory_that_fits(spec.io_memory_bytes))
+        .ring_depth(RING_DEPTH)
+        .preempt_timer(Duration::from_micros(spec.preempt_timer_us))
+        .make()
+        .map_err(|e| e.to_string())?;
+    let stopped = Arc::new(AtomicBool::new(false));
+    let _event_loop = context.pulse.enter();
+    executor.run(async move {
+        let echo = task::spawn("pulse", context.pulse.clone().echo(stopped.clone()));
+        let Some(result) = task::spawn("main", main(context)).join().await else {
+            unreachable!("the main task sends its result or ends the process")
+        };
+        // The last pulse ends the echo task, so that its waker is gone before the executor is.
+        stopped.store(true, Ordering::Release);
+        let _ = echo.join().await;
+        Ok(result)
+    })
+}
+
 impl<T: Send + 'static> RunningShards<T> {
     /// Waits until every shard's main task has ended.
     pub fn join(self) -> Result<Vec<T>, StartError> {
         let mut results = Vec::with_capacity(self.handles.len());
         for (shard, handle) in self.handles.into_iter().enumerate() {
-            let result = handle.join().map_err(|e| StartError::Executor { shard, text: e.to_string() })?;
+            let ended = handle.join().unwrap_or_else(|panic| Err(task::panic_text(&*panic).to_string()));
+            let result = ended.map_err(|text| StartError::Executor { shard, text })?;
             results.push(result);
         }
         Ok(results)

@@ -12,7 +12,8 @@ use crate::placement::Placement;
 /// Name of the topic that holds committed offsets.
 pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
 /// Names that only the broker may create: Kafka's internal topics.
-pub const INTERNAL_TOPICS: [&str; 3] = [OFFSETS_TOPIC, "__transaction_state", "__share_group_state"];
+pub const INTERNAL_TOPICS: [&str; 4] =
+    [OFFSETS_TOPIC, "__transaction_state", "__share_group_state", "__cluster_metadata"];
 
 pub fn is_internal(name: &str) -> bool {
     INTERNAL_TOPICS.contains(&name)

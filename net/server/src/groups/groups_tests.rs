@@ -81,7 +81,6 @@ impl Start {
             node_id: NODE,
             host: "broker.example".into(),
             port: 9_999,
-            rack: None,
             cluster_id: "c".into(),
             data_dir: DataDir::open(path).await.unwrap(),
             data_dir_path: path.to_path_buf(),

@@ -23,8 +23,7 @@ fn batches_are_read_to_their_last_record_and_most_are_accepted() {
             assert_eq!(view.records().filter(Result::is_ok).count(), view.header.record_count as usize);
         }
     }
-    let config =
-        TopicConfig::resolve(&BrokerConfig::default(), [("ringlog.produce.validation", "records")]).unwrap();
+    let config = TopicConfig::resolve(&BrokerConfig::default(), [("ringlog.produce.validation", "records")]).unwrap();
     let accepted = model::batches().into_iter().filter(|b| validate::validate(b, &config, 1_700_000_000_000).is_ok());
     assert!(accepted.count() >= 13, "all but those that clients cannot write");
 }

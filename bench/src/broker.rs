@@ -87,6 +87,21 @@ impl Broker {
     }
 }
 
+impl Broker {
+    pub fn open_files(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.child.id())).map_or(0, Iterator::count)
+    }
+
+    /// Stops with SIGTERM; gives the time it took.
+    pub fn stop(mut self) -> Result<Duration, String> {
+        let begun = Instant::now();
+        let pid = self.child.id().to_string();
+        Command::new("kill").args(["-TERM", &pid]).status().map_err(|e| e.to_string())?;
+        let status = self.child.wait().map_err(|e| e.to_string())?;
+        if status.success() { Ok(begun.elapsed()) } else { Err(format!("the broker ended with {status}")) }
+    }
+}
+
 impl Drop for Broker {
     fn drop(&mut self) {
         let _ = self.child.kill();

@@ -6,8 +6,9 @@
 //!
 //! * [`broker`]: starting, watching and stopping either broker.
 //! * [`client`]: a blocking client of raw frames with pre-encoded batches, so that the broker is what is measured.
-//! * [`compare`]: the rounds and the table.
+//! * [`compare`]: the rounds and the table; [`many`]: thousands of partitions.
 
 pub mod broker;
 pub mod client;
 pub mod compare;
+pub mod many;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use ringlog_bench::compare::{self, Options};
+use ringlog_bench::{compare, many};
 
 #[derive(Debug, Parser)]
 #[command(name = "bench", about = "Side-by-side runs against Apache Kafka")]
@@ -15,12 +15,17 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Ringlog and Apache Kafka in turns, the same client and records; prints medians with min and max.
-    Compare(Options),
+    Compare(compare::Options),
+    /// What thousands of partitions cost, and how long a start takes with them.
+    Many(many::Options),
 }
 
 fn main() -> ExitCode {
-    let Command::Compare(options) = Cli::parse().command;
-    match compare::run(&options) {
+    let result = match Cli::parse().command {
+        Command::Compare(options) => compare::run(&options),
+        Command::Many(options) => many::run(&options),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(sentence) => {
             eprintln!("bench: {sentence}");

@@ -46,6 +46,8 @@ pub struct DataDir {
     identity: Option<Identity>,
     entries: BTreeMap<PartitionKey, CheckpointEntry>,
     found: Vec<FoundPartition>,
+    /// Places in `found`.
+    found_at: BTreeMap<(String, PartitionIndex), usize>,
     /// Whether `ringlog.clean` may still be on disk.
     marked_clean: AtomicBool,
     _lock: LockedFile,
@@ -54,7 +56,7 @@ pub struct DataDir {
 impl DataDir {
     /// Opens (or makes) a data folder. After an unclean stop the checkpoint and its parts become one file first.
     pub async fn open(path: &Path) -> Result<Arc<DataDir>, DataDirError> {
-        fs::create_dir_all(path).await?;
+        make_data_folder(path).await?;
         let lock = LockedFile::take(&path.join(LOCK))?.ok_or_else(|| DataDirError::InUse(path.to_path_buf()))?;
         let identity = read_identity(path).await?;
         let listing = fs::read_dir(path).await?;
@@ -69,7 +71,10 @@ impl DataDir {
         if !was_clean {
             stored.consolidate(path, incarnation).await?;
         }
+        let place = |(at, f): (usize, &FoundPartition)| ((f.topic.clone(), f.partition), at);
+        let found_at = found.iter().enumerate().map(place).collect();
         Ok(Arc::new(DataDir {
+            found_at,
             path: path.to_path_buf(),
             incarnation,
             was_clean,
@@ -97,6 +102,11 @@ impl DataDir {
     /// Partition folders that were there at the start, in name order.
     pub fn found(&self) -> &[FoundPartition] {
         &self.found
+    }
+
+    /// What was found of one partition.
+    pub fn found_partition(&self, topic: &str, partition: PartitionIndex) -> Option<&FoundPartition> {
+        self.found_at.get(&(topic.to_string(), partition)).map(|&at| &self.found[at])
     }
 
     pub fn entries(&self) -> impl Iterator<Item = &CheckpointEntry> {
@@ -155,21 +165,14 @@ impl DataDir {
             return Ok(());
         }
         let listing = fs::read_dir(&self.path).await?;
-        let folders: BTreeSet<&str> = listing.iter().filter(|e| e.is_dir).map(|e| e.name.as_str()).collect();
-        // Partitions that no one touched are still as the start found them; those without a folder are gone or empty.
-        let mut entries: BTreeMap<PartitionKey, CheckpointEntry> = self
-            .entries
-            .values()
-            .filter(|e| folders.contains(names::partition_dir(&e.topic, e.key.partition).as_str()))
-            .map(|e| (e.key, e.clone()))
-            .collect();
-        let mut parts = Vec::new();
-        for name in listing.iter().map(|e| e.name.as_str()).filter(|n| is_part(n)) {
-            let part = read_checkpoint(&self.path.join(name)).await?;
-            let Some(part) = part.filter(|p| p.incarnation == self.incarnation) else { continue };
-            entries.extend(part.entries.into_iter().map(|e| (e.key, e)));
-            parts.push(name);
+        let parts: Vec<&str> = listing.iter().map(|e| e.name.as_str()).filter(|n| is_part(n)).collect();
+        let mut entries = self.read_parts(&parts).await?;
+        let untouched = self.untouched(&listing, &entries);
+        if !self.was_clean && untouched.iter().any(CheckpointEntry::has_data) {
+            // No one opened these since the crash: their tails are not known, and nothing may vouch for them.
+            return Ok(());
         }
+        entries.extend(untouched.into_iter().map(|e| (e.key, e)));
         let bytes = checkpoint::encode(self.incarnation, entries.values());
         fs::write_durable(&self.path.join(CHECKPOINT), bytes).await?;
         for name in parts {
@@ -181,12 +184,53 @@ impl DataDir {
         Ok(())
     }
 
+    /// What the shards of this start know. A part that cannot be read would be missed in silence: it is an error.
+    async fn read_parts(&self, names: &[&str]) -> Result<BTreeMap<PartitionKey, CheckpointEntry>, LogError> {
+        let mut entries = BTreeMap::new();
+        for name in names {
+            let path = self.path.join(name);
+            match read_checkpoint(&path).await? {
+                Some(part) if part.incarnation == self.incarnation => {
+                    entries.extend(part.entries.into_iter().map(|e| (e.key, e)));
+                }
+                Some(_) => {}
+                None => return Err(LogError::BadFolder { path, why: "the checkpoint's part is damaged".into() }),
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Entries of the start's checkpoint that no shard of this start knows better and whose folder is still there.
+    fn untouched(&self, listing: &[fs::Entry], ours: &BTreeMap<PartitionKey, CheckpointEntry>) -> Vec<CheckpointEntry> {
+        let folders: BTreeSet<&str> = listing.iter().filter(|e| e.is_dir).map(|e| e.name.as_str()).collect();
+        // A folder that a topic of this start made under an old name is not the old topic's.
+        let taken: BTreeSet<(&str, PartitionIndex)> =
+            ours.values().map(|e| (e.topic.as_str(), e.key.partition)).collect();
+        let still_there = |e: &&CheckpointEntry| {
+            let found = self.found_partition(&e.topic, e.key.partition).and_then(|f| f.topic_id);
+            found == Some(e.key.topic_id)
+                && !taken.contains(&(e.topic.as_str(), e.key.partition))
+                && folders.contains(names::partition_dir(&e.topic, e.key.partition).as_str())
+        };
+        self.entries.values().filter(still_there).cloned().collect()
+    }
+
     /// Takes a folder out of the way whose topic is gone: renamed durably; the next start (or the caller) unlinks it.
-    pub async fn discard(&self, topic: &str, partition: PartitionIndex) -> Result<PathBuf, LogError> {
+    /// `expected` is the topic id that the folder had when this was decided (`None`: it had none that could be read).
+    /// Gives `None`, and does nothing, when the folder is gone or another topic's by now.
+    pub async fn discard(
+        &self,
+        topic: &str,
+        partition: PartitionIndex,
+        expected: Option<TopicId>,
+    ) -> Result<Option<PathBuf>, LogError> {
         let from = self.path.join(names::partition_dir(topic, partition));
+        if fs::stat(&from).await?.is_none() || read_topic_id(&from).await? != expected {
+            return Ok(None);
+        }
         let to = self.path.join(names::deleted_dir(topic, partition, TopicId(random::bytes())));
         fs::rename(&from, &to).await?;
-        Ok(to)
+        Ok(Some(to))
     }
 
     /// Unlinks what earlier deletions left. Not urgent: call it after the start.
@@ -218,6 +262,28 @@ async fn read_identity(path: &Path) -> Result<Option<Identity>, DataDirError> {
             Identity::decode(&bytes).map(Some).map_err(|why| DataDirError::Unreadable { path, why: why.to_string() })
         }
     }
+}
+
+async fn read_topic_id(partition_dir: &Path) -> Result<Option<TopicId>, IoError> {
+    let bytes = fs::read_if_there(&partition_dir.join(METADATA_FILE), SMALL_FILE as usize).await?;
+    Ok(bytes.and_then(|b| partition_metadata::decode(&b)))
+}
+
+/// Makes a data folder and, where they are missing, those above it; their names survive a power cut.
+async fn make_data_folder(path: &Path) -> Result<(), IoError> {
+    let mut missing = Vec::new();
+    for folder in path.ancestors() {
+        if folder.as_os_str().is_empty() || fs::stat(folder).await?.is_some() {
+            break;
+        }
+        missing.push(folder);
+    }
+    fs::create_dir_all(path).await?;
+    for made in missing {
+        let parent = made.parent().filter(|p| !p.as_os_str().is_empty());
+        fs::sync_dir(parent.unwrap_or(Path::new("."))).await?;
+    }
+    Ok(())
 }
 
 /// A damaged checkpoint is as good as none: the partitions are scanned then.
@@ -275,11 +341,7 @@ async fn find_partitions(
         let Some((topic, partition)) = names::parse_partition_dir(&entry.name) else { continue };
         let topic_id = match known.get(&(topic, partition)) {
             Some(id) => Some(*id),
-            None => {
-                let file = path.join(&entry.name).join(METADATA_FILE);
-                let bytes = fs::read_if_there(&file, SMALL_FILE as usize).await?;
-                bytes.and_then(|b| partition_metadata::decode(&b))
-            }
+            None => read_topic_id(&path.join(&entry.name)).await?,
         };
         found.push(FoundPartition { topic: topic.to_string(), partition, topic_id });
     }

@@ -75,3 +75,6 @@ pub const READ_PARTS: usize = 8;
 pub const MARK_BYTES: u64 = 32 << 10;
 /// First read of a tail scan: most tails behind a recovery point are short.
 pub const RECOVERY_FIRST_READ: usize = 64 << 10;
+
+/// Partitions that gave their chunks back at one look, from which on freed memory goes back to the operating system.
+pub const TRIM_AFTER_RESTING: usize = 256;

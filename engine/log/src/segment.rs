@@ -143,6 +143,8 @@ pub struct OpenSegment {
     pub preallocate: u64,
     /// Bytes behind the end may be on disk from before a crash: cut them durably before the next write.
     pub needs_cut: bool,
+    /// Whether the file's name in the folder was synced.
+    pub name_synced: bool,
     pub index: GrowingIndex<IndexEntry>,
     pub time_index: GrowingIndex<TimeEntry>,
     pub created_ms: i64,
@@ -162,6 +164,7 @@ impl OpenSegment {
             allocated: 0,
             preallocate: crate::limits::PREALLOCATE_MIN,
             needs_cut: false,
+            name_synced: false,
             index: GrowingIndex::new(0),
             time_index: GrowingIndex::new(0),
             created_ms: now_ms,

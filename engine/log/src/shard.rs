@@ -18,7 +18,7 @@ use crate::data_dir::DataDir;
 use crate::error::LogError;
 use crate::file_table::FileTable;
 use crate::index_cache::SegmentMemory;
-use crate::limits::{IDLE_CHECK_MS, INDEX_CACHE, UNWRITTEN_BRAKE, UNWRITTEN_MAX};
+use crate::limits::{IDLE_CHECK_MS, INDEX_CACHE, TRIM_AFTER_RESTING, UNWRITTEN_BRAKE, UNWRITTEN_MAX};
 use crate::partition::PartitionLog;
 use crate::shard_dir::ShardDir;
 
@@ -172,6 +172,11 @@ impl LogShard {
         self.room.notify();
     }
 
+    /// Whether producers should wait for room before they append more.
+    pub fn is_braked(&self) -> bool {
+        self.unwritten.get() >= UNWRITTEN_BRAKE && !self.stopping.get()
+    }
+
     /// The brake for producers: resolves once few enough bytes wait for the disk.
     pub async fn wait_room(&self) {
         loop {
@@ -276,8 +281,12 @@ async fn idle_loop(shard: Weak<LogShard>, stop: Rc<Notify>) {
         let now_ms = clock::wall_ms();
         let logs: Vec<Rc<PartitionLog>> =
             shard.partitions.borrow().values().filter(|log| log.is_idle(now_ms)).cloned().collect();
+        let resting = logs.len();
         for log in logs {
             log.rest();
+        }
+        if resting >= TRIM_AFTER_RESTING {
+            runtime::buffers::give_back();
         }
     }
 }

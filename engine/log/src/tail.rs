@@ -61,13 +61,14 @@ pub(crate) enum Parts {
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     pub chunks: VecDeque<TailChunk>,
-    /// Bytes before the first chunk of a segment, from a block's start: read back from the file.
+    /// Bytes before the first chunk of a segment, from a block's start: kept from the chunk that held them, or read back
+    /// from the file.
     head: Option<(Offset, u64, Bytes)>,
 }
 
 impl Tail {
     pub fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
+        self.chunks.is_empty() && self.head.is_none()
     }
 
     pub fn first_offset(&self) -> Option<Offset> {
@@ -81,6 +82,18 @@ impl Tail {
 
     pub fn set_head(&mut self, segment_base: Offset, position: u64, bytes: Bytes) {
         self.head = Some((segment_base, position, bytes));
+    }
+
+    /// Gives the first chunk's memory back. `written` is how far its segment is, if that is still open: when the next
+    /// write begins in a block that the chunk holds, that part (less than a block) is kept, so that it is not read back.
+    pub fn pop_front(&mut self, written: Option<u64>) -> usize {
+        let Some(chunk) = self.chunks.pop_front() else { return 0 };
+        let block = written.map(|written| written / BLOCK * BLOCK);
+        if let Some(block) = block.filter(|block| (chunk.start..chunk.end()).contains(block)) {
+            let rest = Bytes::copy_from_slice(&chunk.slice(block, chunk.end()));
+            self.set_head(chunk.segment_base, block, rest);
+        }
+        chunk.chunk.capacity()
     }
 
     pub fn clear(&mut self) -> usize {

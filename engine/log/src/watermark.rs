@@ -96,10 +96,11 @@ impl Future for Wait<'_> {
             return Poll::Ready(Err(error));
         }
         let mut waiters = self.watermark.waiters.borrow_mut();
-        if waiters.len() >= WATERMARK_WAITERS {
+        let key = (self.target, self.id);
+        if waiters.len() >= WATERMARK_WAITERS && !waiters.contains_key(&key) {
             return Poll::Ready(Err(LogError::Overloaded));
         }
-        waiters.insert((self.target, self.id), cx.waker().clone());
+        waiters.insert(key, cx.waker().clone());
         Poll::Pending
     }
 }
@@ -109,3 +110,7 @@ impl Drop for Wait<'_> {
         self.watermark.waiters.borrow_mut().remove(&(self.target, self.id));
     }
 }
+
+#[cfg(test)]
+#[path = "watermark_tests.rs"]
+mod tests;

@@ -225,6 +225,15 @@ impl ChunkPool {
     }
 }
 
+/// Hands freed heap memory back to the operating system. Takes milliseconds: for rare moments when much was freed.
+pub fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim takes no pointer and may be called at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -48,5 +48,10 @@ impl std::error::Error for IoError {
 
 /// glommio wraps operating system errors; this takes them out again.
 pub(crate) fn from_glommio(what: &'static str, path: &Path, error: glommio::GlommioError<()>) -> IoError {
-    IoError::new(what, path, io::Error::from(error))
+    // The conversion that glommio offers keeps the kind only, and with it loses that a disk is full.
+    let source = match error {
+        glommio::GlommioError::EnhancedIoError { source, .. } | glommio::GlommioError::IoError(source) => source,
+        other => io::Error::from(other),
+    };
+    IoError::new(what, path, source)
 }

@@ -4,10 +4,12 @@
 //! short write is a lost write. Operations in flight are owned by the event loop: their futures must be awaited, never
 //! dropped midway (spawn the owner if the caller may go away).
 
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use bytes::Bytes;
+use futures_lite::FutureExt;
 use glommio::io::{DmaFile, OpenOptions};
 
 use crate::buffers::ChunkPool;
@@ -50,7 +52,10 @@ impl DirectFile {
                 options.write(true).create_new(true);
             }
         }
-        let file = options.dma_open(path).await.map_err(|e| from_glommio("cannot open", path, e))?;
+        // Opening asks for the file system by path a second time and panics if the path is gone by then.
+        let opened = AssertUnwindSafe(options.dma_open(path)).catch_unwind().await;
+        let vanished = |_| IoError::new("cannot open", path, std::io::ErrorKind::NotFound.into());
+        let file = opened.map_err(vanished)?.map_err(|e| from_glommio("cannot open", path, e))?;
         Ok(DirectFile { file: Rc::new(file), path: Rc::new(path.to_path_buf()) })
     }
 

@@ -236,9 +236,14 @@ impl<Q: Send + 'static, R: Send + 'static> Post<Q, R> {
                         break;
                     }
                     self.hops.set(self.hops.get() + 1);
-                    if let Err(flume::TrySendError::Full(vector)) = self.boxes.senders[to].try_send(vector) {
-                        let _ = self.boxes.senders[to].send_async(vector).await;
-                    }
+                    let undelivered = match self.boxes.senders[to].try_send(vector) {
+                        Ok(()) => continue,
+                        Err(flume::TrySendError::Full(vector)) => {
+                            self.boxes.senders[to].send_async(vector).await.err().map(|error| error.0)
+                        }
+                        Err(flume::TrySendError::Disconnected(vector)) => Some(vector),
+                    };
+                    self.give_up(undelivered.unwrap_or_default());
                 }
             }
         }
@@ -246,6 +251,15 @@ impl<Q: Send + 'static, R: Send + 'static> Post<Q, R> {
 }
 
 impl<Q, R> Post<Q, R> {
+    /// The other shard has ended: nobody will answer.
+    fn give_up(&self, vector: Vector<Q, R>) {
+        for envelope in vector {
+            if let Envelope::Request { token, .. } = envelope {
+                self.settle(token, None);
+            }
+        }
+    }
+
     fn put(&self, to: usize, envelope: Envelope<Q, R>) {
         self.outboxes[to].borrow_mut().push(envelope);
         self.outgoing.notify();

@@ -21,7 +21,7 @@ impl<T> TaskHandle<T> {
     }
 }
 
-/// Starts a task on this shard.
+/// Starts a task on this shard. It may run up to its first wait before this returns: set up what it needs first.
 pub fn spawn<T: 'static>(name: &'static str, future: impl Future<Output = T> + 'static) -> TaskHandle<T> {
     let (sender, receiver) = oneshot();
     glommio::spawn_local(async move {

@@ -5,8 +5,9 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use log::{DataDir, Identity, LogShard, LogShardConfig};
+use log::{DataDir, FoundPartition, Identity, LogError, LogShard, LogShardConfig};
 use metadata::{Command, DriverConfig, Incarnation, MetadataError, Rejection};
+use model::PartitionKey;
 use model::config::BrokerConfig;
 use runtime::mailbox::Mailboxes;
 use runtime::{AcceptQueue, ChunkPool, DirectFile, Post, ShardContext, random};
@@ -14,6 +15,7 @@ use runtime::{AcceptQueue, ChunkPool, DirectFile, Post, ShardContext, random};
 use crate::cluster::Cluster;
 use crate::connection::{self, Connections};
 use crate::groups;
+use crate::limits::SAVES_AT_ONCE;
 use crate::mail::{ShardReply, ShardRequest};
 use crate::node::StartError;
 use crate::shard::{NodeFacts, Shard, ShardParts};
@@ -95,6 +97,7 @@ async fn begin(boot: &Boot, context: &ShardContext) -> Result<(Rc<Shard>, Option
     let (facts, view, cluster) = if context.index == 0 {
         let (facts, cluster) = lead(boot, context.count).await?;
         let view = cluster.view();
+        discard_orphans(&facts.data_dir, &view).await.map_err(|e| StartError::Orphans(e.to_string()))?;
         for sender in &boot.fact_senders[1..] {
             let _ = sender.send((facts.clone(), view.clone()));
         }
@@ -214,10 +217,7 @@ async fn end(boot: &Boot, shard: &Rc<Shard>) -> Result<(), String> {
     shard.connections.close_all().await;
     groups::stop(shard).await;
     shard.tasks.wait().await;
-    let mut clean = true;
-    for replica in shard.partitions.open() {
-        clean &= replica.save_producers().await.is_ok();
-    }
+    let mut clean = all_found_are_open(shard) && save_producers(shard).await;
     let closed = shard.log.stop_clean().await;
     if let Err(error) = &closed {
         eprintln!("ringlog: shard {} could not close its logs cleanly: {error}", shard.index);
@@ -235,6 +235,42 @@ async fn end(boot: &Boot, shard: &Rc<Shard>) -> Result<(), String> {
     }
     if clean {
         shard.facts.data_dir.close_clean().await.map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+/// Whether this shard knows the end of every log that is its own. After a clean start the checkpoint does; after an unclean
+/// one a partition that was not opened has an end that only its scan will tell, and the folder must not be called clean.
+fn all_found_are_open(shard: &Shard) -> bool {
+    let (view, dir) = (shard.view(), &shard.facts.data_dir);
+    let known = |found: &FoundPartition| {
+        let Some(topic_id) = found.topic_id else { return false };
+        let key = PartitionKey { topic_id, partition: found.partition };
+        view.placement.shard_of(key) != Some(shard.index) || shard.partitions.get(key).is_some()
+    };
+    dir.was_clean() || dir.found().iter().all(known)
+}
+
+/// Producers of the partitions that changed since the start. `false`: one could not be saved.
+async fn save_producers(shard: &Shard) -> bool {
+    let open = shard.partitions.open();
+    let changed: Vec<_> = open.iter().filter(|replica| replica.log().is_touched()).collect();
+    let mut saved = true;
+    for some in changed.chunks(SAVES_AT_ONCE) {
+        let results = runtime::sync::all(some.iter().map(|replica| replica.save_producers()).collect()).await;
+        saved &= results.iter().all(Result::is_ok);
+    }
+    saved
+}
+
+/// Takes folders out of the way whose topics are gone or were made again with another id: their deletion was agreed, and
+/// the process ended before the files went. Before any shard serves, so that no live folder can be meant.
+async fn discard_orphans(dir: &DataDir, view: &View) -> Result<(), LogError> {
+    for found in dir.found() {
+        let Some(topic_id) = found.topic_id else { continue };
+        if view.image.topic(topic_id).is_none() {
+            dir.discard(&found.topic, found.partition, Some(topic_id)).await?;
+        }
     }
     Ok(())
 }

@@ -11,8 +11,6 @@ pub const FRAME_GROWTH_BYTES: usize = 1 << 20;
 pub const MAX_CLIENT_ID: usize = 256;
 /// Longest wait that a Fetch may ask for, milliseconds.
 pub const MAX_FETCH_WAIT_MS: i64 = 300_000;
-/// Partition openings that run at once on a shard.
-pub const CONCURRENT_OPENINGS: usize = 64;
 /// Milliseconds that a request may wait for the metadata quorum.
 pub const PROPOSAL_TIMEOUT_MS: i64 = 30_000;
 /// Longest produce time-out that is honoured, milliseconds.
@@ -28,5 +26,26 @@ pub const PRODUCER_ID_BLOCK: u32 = 1_000;
 /// Bytes that one shard gives to one Fetch, whatever its limits: what is read from disk for it is held in memory until it
 /// has been sent.
 pub const FETCH_BYTES_PER_SHARD: usize = 16 << 20;
+/// Least share of that for each partition that is read at the same time, in bytes.
+pub const FETCH_SHARE_BYTES: usize = 1 << 20;
 /// Partitions of one Fetch that one shard reads at the same time.
 pub const FETCH_READS_AT_ONCE: usize = 8;
+/// Milliseconds until a partition that could not be opened is tried again.
+pub const REOPEN_AFTER_MS: i64 = 1_000;
+/// Partitions of a deleted topic that a shard takes away at the same time.
+pub const DELETIONS_AT_ONCE: usize = 64;
+/// Partitions whose producers a shard saves at the same time when it stops.
+pub const SAVES_AT_ONCE: usize = 64;
+/// Least time in which an `acks=all` request may be answered with success, milliseconds: a sync takes some.
+pub const MIN_PRODUCE_TIMEOUT_MS: i64 = 1_000;
+/// Bytes of finished answers that one connection may hold in memory; the next request waits until some have left. One
+/// answer may overdraw it.
+pub const ANSWER_BYTES_PER_CONNECTION: usize = FETCH_BYTES_PER_SHARD;
+/// Bytes sent before the connection counts as alive again.
+pub const SEND_SLICE_BYTES: usize = 256 << 10;
+/// Milliseconds that a client may take for [`SEND_SLICE_BYTES`] before its connection is closed.
+pub const SEND_STALL_MS: i64 = 60_000;
+/// Partitions in all fetch sessions of one shard.
+pub const SESSION_PARTITIONS_PER_SHARD: usize = 100_000;
+/// A fetch session makes room for another only after so many milliseconds without a request.
+pub const SESSION_EVICTION_MS: i64 = 120_000;

@@ -48,12 +48,22 @@ pub struct Started {
 #[derive(Debug)]
 pub enum StartError {
     Host(HostError),
-    Listen { address: String, source: io::Error },
-    Address { text: String, why: String },
+    Listen {
+        address: String,
+        source: io::Error,
+    },
+    Address {
+        text: String,
+        why: String,
+    },
     DataDir(DataDirError),
-    MetadataMissing { path: PathBuf },
+    MetadataMissing {
+        path: PathBuf,
+    },
     Metadata(MetadataError),
     Io(IoError),
+    /// Folders of deleted topics could not be moved out of the way.
+    Orphans(String),
     Shards(runtime::shard::StartError),
     Ended,
 }
@@ -83,6 +93,7 @@ impl fmt::Display for StartError {
             ),
             StartError::Metadata(e) => write!(f, "the cluster's metadata cannot be used: {e}"),
             StartError::Io(e) => write!(f, "the data folder cannot be used: {e}"),
+            StartError::Orphans(why) => write!(f, "the folder of a deleted topic is in the way: {why}"),
             StartError::Shards(e) => e.fmt(f),
             StartError::Ended => write!(f, "a shard ended while the node was starting"),
         }

@@ -1,18 +1,32 @@
 //! Fetch sessions (KIP-227): what a client fetches, so that it need not say so each time.
 //!
 //! A session lives on the shard whose connection made it; its id says which, so that another connection may go on with
-//! it. Ids are unique over all shards. Bounded by `max.incremental.fetch.session.cache.slots` for each shard: the session
-//! that was silent longest makes room, and its client begins a new one.
+//! it. Ids are unique over all shards. Bounded by the shard's part of `max.incremental.fetch.session.cache.slots`, and by
+//! [`SESSION_PARTITIONS_PER_SHARD`] over all sessions. A session that was silent for [`SESSION_EVICTION_MS`] makes room,
+//! and its client begins a new one; while none was, new clients go on without a session.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use model::PartitionKey;
+use model::{PartitionIndex, PartitionKey, TopicId};
+
+use crate::limits::{SESSION_EVICTION_MS, SESSION_PARTITIONS_PER_SHARD};
+
+/// What a client calls a partition. A topic that is gone or was made again keeps its name, so that the client can still
+/// have it forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SessionTopic {
+    Id(TopicId),
+    Name(Arc<str>),
+}
 
 /// One partition of a session, with what the client was told last.
 #[derive(Clone, Debug)]
 pub struct SessionPartition {
     pub key: PartitionKey,
+    /// The client's name for the topic; `None`: it says the id.
+    pub topic_name: Option<Arc<str>>,
     pub fetch_offset: i64,
     pub current_leader_epoch: i32,
     pub last_fetched_epoch: i32,
@@ -21,13 +35,22 @@ pub struct SessionPartition {
     pub log_start_offset: i64,
 }
 
+impl SessionPartition {
+    fn place(&self) -> Place {
+        let topic = self.topic_name.clone().map_or(SessionTopic::Id(self.key.topic_id), SessionTopic::Name);
+        (topic, self.key.partition)
+    }
+}
+
+type Place = (SessionTopic, PartitionIndex);
+
 /// A session's partitions in the order in which they are served: those that gave data move to the end, so that each
 /// gets its turn however small the client's limit is.
 #[derive(Debug, Default)]
 pub struct Session {
     pub epoch: i32,
     order: BTreeMap<u64, SessionPartition>,
-    place: BTreeMap<PartitionKey, u64>,
+    place: BTreeMap<Place, u64>,
     next_place: u64,
     last_used_ms: i64,
 }
@@ -37,25 +60,33 @@ impl Session {
         self.order.values()
     }
 
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
     pub fn put(&mut self, mut partition: SessionPartition) {
-        match self.place.get(&partition.key) {
+        let place = partition.place();
+        match self.place.get(&place) {
             Some(place) => {
                 if let Some(known) = self.order.get_mut(place) {
-                    partition.high_watermark = known.high_watermark;
-                    partition.log_start_offset = known.log_start_offset;
+                    // Of a topic that was made again the client was told nothing yet.
+                    if known.key == partition.key {
+                        partition.high_watermark = known.high_watermark;
+                        partition.log_start_offset = known.log_start_offset;
+                    }
                     *known = partition;
                 }
             }
             None => {
-                self.place.insert(partition.key, self.next_place);
+                self.place.insert(place, self.next_place);
                 self.order.insert(self.next_place, partition);
                 self.next_place += 1;
             }
         }
     }
 
-    pub fn forget(&mut self, key: PartitionKey) {
-        if let Some(place) = self.place.remove(&key) {
+    pub fn forget(&mut self, topic: SessionTopic, partition: PartitionIndex) {
+        if let Some(place) = self.place.remove(&(topic, partition)) {
             self.order.remove(&place);
         }
     }
@@ -63,19 +94,20 @@ impl Session {
     /// Notes what was sent; gives whether the client has to hear of it at all.
     pub fn sent(
         &mut self,
-        key: PartitionKey,
+        partition: &SessionPartition,
         high_watermark: i64,
         log_start_offset: i64,
         has_data: bool,
         is_error: bool,
     ) -> bool {
-        let Some(&place) = self.place.get(&key) else { return true };
+        let name = partition.place();
+        let Some(&place) = self.place.get(&name) else { return true };
         let Some(known) = self.order.get_mut(&place) else { return true };
         let changed = known.high_watermark != high_watermark || known.log_start_offset != log_start_offset;
         known.high_watermark = if is_error { -1 } else { high_watermark };
         known.log_start_offset = if is_error { -1 } else { log_start_offset };
         if has_data && let Some(partition) = self.order.remove(&place) {
-            self.place.insert(key, self.next_place);
+            self.place.insert(name, self.next_place);
             self.order.insert(self.next_place, partition);
             self.next_place += 1;
         }
@@ -93,36 +125,54 @@ pub enum SessionError {
 /// A shard's sessions.
 #[derive(Debug)]
 pub struct Sessions {
+    /// For the whole process.
     slots: usize,
     sessions: RefCell<BTreeMap<i32, Session>>,
+    /// Partitions in all of them.
+    partitions: Cell<usize>,
 }
 
 impl Sessions {
     pub fn new(slots: usize) -> Sessions {
-        Sessions { slots, sessions: RefCell::default() }
+        Sessions { slots, sessions: RefCell::default(), partitions: Cell::new(0) }
     }
 
-    /// Keeps a new session under `id`. `false`: there is no room, and the client goes on without one.
-    pub fn insert(&self, id: i32, mut session: Session, now_ms: i64) -> bool {
-        if self.slots == 0 {
+    /// Keeps a new session under `id` if this shard, one of `shards`, has room. `false`: the client goes on without one.
+    pub fn insert(&self, id: i32, mut session: Session, shards: usize, now_ms: i64) -> bool {
+        if self.slots == 0 || !self.make_room(session.len(), (self.slots / shards).max(1), now_ms) {
             return false;
-        }
-        let mut sessions = self.sessions.borrow_mut();
-        if sessions.len() >= self.slots {
-            let oldest = sessions.iter().min_by_key(|(_, s)| s.last_used_ms).map(|(&id, _)| id);
-            oldest.map(|id| sessions.remove(&id));
         }
         session.last_used_ms = now_ms;
         session.epoch = 1;
-        sessions.insert(id, session);
+        self.partitions.set(self.partitions.get() + session.len());
+        let replaced = self.sessions.borrow_mut().insert(id, session);
+        self.partitions.set(self.partitions.get() - replaced.map_or(0, |s| s.len()));
+        true
+    }
+
+    /// Drops sessions that were silent for long until one with `partitions` fits. `false`: those left are all in use.
+    fn make_room(&self, partitions: usize, slots: usize, now_ms: i64) -> bool {
+        if partitions > SESSION_PARTITIONS_PER_SHARD {
+            return false;
+        }
+        while self.sessions.borrow().len() >= slots || self.partitions.get() + partitions > SESSION_PARTITIONS_PER_SHARD
+        {
+            let oldest = self.sessions.borrow().iter().map(|(&id, s)| (s.last_used_ms, id)).min();
+            match oldest {
+                Some((last_used_ms, id)) if now_ms - last_used_ms > SESSION_EVICTION_MS => self.remove(id),
+                _ => return false,
+            }
+        }
         true
     }
 
     pub fn remove(&self, id: i32) {
-        self.sessions.borrow_mut().remove(&id);
+        let removed = self.sessions.borrow_mut().remove(&id);
+        self.partitions.set(self.partitions.get() - removed.map_or(0, |s| s.len()));
     }
 
-    /// Looks at a session if its epoch is the expected one, which then moves on.
+    /// Looks at a session if its epoch is the expected one, which then moves on. A session that grows beyond what the shard
+    /// may hold is given up: its client begins anew and is told that there is no room.
     pub fn advance<T>(
         &self,
         id: i32,
@@ -137,11 +187,25 @@ impl Sessions {
         }
         session.epoch = if epoch == i32::MAX { 1 } else { epoch + 1 };
         session.last_used_ms = now_ms;
-        Ok(work(session))
+        let before = session.len();
+        let result = work(session);
+        let partitions = self.partitions.get() - before + session.len();
+        let grown = session.len() > before;
+        drop(sessions);
+        self.partitions.set(partitions);
+        if grown && partitions > SESSION_PARTITIONS_PER_SHARD {
+            self.remove(id);
+            return Err(SessionError::NotFound);
+        }
+        Ok(result)
     }
 
-    /// Looks at a session whatever its epoch; `None` when it is gone.
+    /// Looks at a session whatever its epoch, without adding to it; `None` when it is gone.
     pub fn with<T>(&self, id: i32, work: impl FnOnce(&mut Session) -> T) -> Option<T> {
         self.sessions.borrow_mut().get_mut(&id).map(work)
     }
 }
+
+#[cfg(test)]
+#[path = "sessions_tests.rs"]
+mod tests;

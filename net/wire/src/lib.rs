@@ -1,4 +1,6 @@
-//! The Kafka protocol without I/O: bytes in, values out, and back.
+//! # The Kafka protocol without I/O
+//!
+//! Bytes in, values out, and back.
 //!
 //! Place on the two ways through the house: on the produce way the connection hands a frame to
 //! [`RequestHeader::decode`] and [`produce::ProduceWalk`]; on the fetch way to
@@ -7,7 +9,7 @@
 //!
 //! The crate keeps no state: a [`Reader`] borrows one frame, a [`Writer`] owns one answer.
 //!
-//! # Guards
+//! ## Guards
 //!
 //! Budgets, each held by a test that fails when it is broken:
 //! - walking a Produce or a Fetch request: 0 allocations (`tests/allocations.rs`), as long as the
@@ -19,7 +21,7 @@
 //!   left (`tests/hostile.rs`);
 //! - no panic on any bytes (`tests/hostile.rs`, and `cargo xtask fuzz wire_request`).
 //!
-//! # Map
+//! ## Map
 //!
 //! | file | noun |
 //! |---|---|

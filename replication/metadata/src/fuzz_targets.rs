@@ -37,8 +37,13 @@ pub fn step_all(messages: impl IntoIterator<Item = PeerMessage>) {
     let Ok(mut node) = MetadataNode::new(config, Recovered::fresh()) else { return };
     for message in messages {
         let _ = node.step(message);
-        while let Ok(Some(ready)) = node.take_ready() {
-            node.persisted(ready.number);
+        loop {
+            match node.take_ready() {
+                Ok(Some(ready)) => node.persisted(ready.number),
+                Ok(None) => break,
+                // The end of this node: nobody may step it again.
+                Err(_) => return,
+            }
         }
     }
 }

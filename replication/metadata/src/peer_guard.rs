@@ -57,6 +57,9 @@ fn check_append(node: &RawNode<JournalView>, message: &PeerMessage) -> Result<()
     if node.raft.term == message.term && node.raft.state == StateRole::Leader {
         return Err("this node leads in its term");
     }
+    if message.log_term == 0 && message.index > 0 {
+        return Err("it follows an entry without a term");
+    }
     let mut term = message.log_term;
     for (entry, index) in message.entries.iter().zip(message.index + 1..) {
         if entry.index != index || entry.term < term || entry.term > message.term || entry.term == 0 {

@@ -5,6 +5,7 @@
 use std::rc::Rc;
 
 use log::{Patch, Timestamps};
+use model::config::TimestampType;
 use model::{BatchHeader, Offset};
 use runtime::sync;
 
@@ -50,10 +51,11 @@ impl Replica {
         match self.producers.borrow().check(&checked.header)? {
             Sequence::Next => {}
             Sequence::Duplicate(seen) => {
+                let by_broker = self.config.get().message_timestamp_type == TimestampType::LogAppendTime;
                 return Ok(Placed {
                     base_offset: seen.first_offset,
                     next_offset: seen.last_offset.plus(1),
-                    log_append_time_ms: -1,
+                    log_append_time_ms: if by_broker { seen.timestamp_ms } else { -1 },
                 });
             }
         }
@@ -79,7 +81,7 @@ impl Replica {
         max_timestamp_ms: i64,
         timestamps: TimestampPatch,
     ) -> Result<Placed, ReplicaError> {
-        self.offer_snapshot(self.log.log_end_offset());
+        self.offer_snapshot();
         let timestamps = match timestamps {
             TimestampPatch::Keep => Timestamps::Keep,
             TimestampPatch::MaxTimestamp(ms) => Timestamps::SetMax(ms),
@@ -87,19 +89,16 @@ impl Replica {
         };
         let patch = Patch::leader(self.leader_epoch.get()).with_timestamps(timestamps);
         let appended = self.log.append(batch, patch)?;
-        // A roll happens inside the append; the state is still that of the new segment's first offset.
-        self.offer_snapshot(appended.base_offset);
         let mut remembered = *header;
         remembered.max_timestamp_ms = max_timestamp_ms;
         self.producers.borrow_mut().remember(&remembered, appended.base_offset);
         Ok(Placed { base_offset: appended.base_offset, next_offset: appended.next_offset, log_append_time_ms: -1 })
     }
 
-    /// Hands the log a producer snapshot if it wants one for exactly this offset.
-    fn offer_snapshot(self: &Rc<Self>, state_offset: Offset) {
-        if self.log.wants_producer_snapshot() != Some(state_offset) {
-            return;
-        }
+    /// Hands the log a producer snapshot if it wants one. The table describes the log up to its end, and between asking and
+    /// encoding nothing is appended.
+    fn offer_snapshot(self: &Rc<Self>) {
+        let Some(state_offset) = self.log.take_snapshot_wish() else { return };
         let bytes = snapshot::encode(&self.producers.borrow());
         let log = self.log.clone();
         let topic = self.topic.clone();

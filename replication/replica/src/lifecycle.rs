@@ -53,17 +53,26 @@ pub fn log_config(config: &TopicConfig) -> LogConfig {
     }
 }
 
+/// Producers' batches from `from` to the log's end.
+async fn replay(log: &Rc<PartitionLog>, from: Offset, producers: &mut ProducerTable) -> Result<(), ReplicaError> {
+    let mut scan = log.scan_headers(from);
+    while let Some(header) = scan.next().await? {
+        producers.remember(&header, header.base_offset);
+    }
+    Ok(())
+}
+
 impl Replica {
     /// Wraps an opened log: takes its producer snapshot, reads the batch headers behind it, begins the leader epoch.
     pub async fn adopt(opened: Opened, spec: &ReplicaSpec) -> Result<Rc<Replica>, ReplicaError> {
         let Opened { log, producer_snapshot, .. } = opened;
         let snapshot = producer_snapshot.and_then(|(at, bytes)| Some((at, snapshot::decode(&bytes).ok()?)));
         let (from, mut producers) = snapshot.unwrap_or_else(|| (log.log_start_offset(), ProducerTable::default()));
-        let mut scan = log.scan_headers(from);
-        while let Some(header) = scan.next().await? {
-            producers.remember(&header, header.base_offset);
+        if let Err(error) = replay(&log, from, &mut producers).await {
+            // The log must not stay open without its replica: it is opened again with the next request.
+            let _ = log.close().await;
+            return Err(error);
         }
-        drop(scan);
         Ok(Replica::lead(log, spec, producers))
     }
 

@@ -83,9 +83,6 @@ impl Replica {
             }
             .into());
         }
-        if before <= log_start_offset {
-            return Ok(log_start_offset);
-        }
         Ok(self.log.delete_records_before(before).await?)
     }
 }

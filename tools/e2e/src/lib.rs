@@ -1,4 +1,6 @@
-//! End-to-end tests: the real `ringlog` program in a temporary folder, driven by clients that others wrote.
+//! # End-to-end tests
+//!
+//! The real `ringlog` program in a temporary folder, driven by clients that others wrote.
 //!
 //! The tests are in `tests/`, one file a subject; this library is what they share.
 //! - [`broker`] starts, stops, kills and restarts a broker. By default that is Ringlog; with `RINGLOG_E2E_BROKER=kafka`

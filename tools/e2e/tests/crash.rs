@@ -230,3 +230,39 @@ fn a_start_with_many_partitions_is_quick() {
         assert_eq!(send.send(&mut raw).base_offset, 1, "partition {partition}");
     }
 }
+
+/// A node that stops before it has looked at every log must not vouch for them: a clean start believes the checkpoint.
+#[test]
+fn a_quick_stop_after_a_crash_hides_nothing() {
+    if skip_on_kafka("Kafka scans every log before it stops") {
+        return;
+    }
+    const TOPIC_PARTITIONS: i32 = 40;
+    let mut broker = Broker::start();
+    let mut raw = Raw::connect(&broker);
+    requests::create_topic(&mut raw, "many", TOPIC_PARTITIONS, &[]);
+    let send_everywhere = |raw: &mut Raw| {
+        for partition in 0..TOPIC_PARTITIONS {
+            let send = Produce { partition, ..Produce::new("many", &Batch::of(&["acknowledged"])) };
+            assert_eq!(send.code(raw), 0);
+        }
+    };
+    send_everywhere(&mut raw);
+    drop(raw);
+    broker.restart();
+    let mut raw = Raw::connect(&broker);
+    send_everywhere(&mut raw);
+    broker.kill();
+    for _ in 0..2 {
+        broker.start_again();
+        broker.stop();
+    }
+    broker.start_again();
+    let mut raw = Raw::connect(&broker);
+    for partition in 0..TOPIC_PARTITIONS {
+        let part = requests::fetch_partition(partition, 1, 1 << 20);
+        let request = requests::fetch_request("many", vec![part], 1 << 20);
+        let answer = raw.call(12, &request).responses.remove(0).partitions.remove(0);
+        assert_eq!((answer.error_code, answer.high_watermark), (0, 2), "partition {partition}");
+    }
+}

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <subcommand>
   generate [--check]   write net/wire/src/generated from net/wire/schema; --check: only say whether it is current
-  fuzz <target> [--seconds N] [--seed N] | --list | <target> --replay FILE
+  fuzz <target>|all [--seconds N] [--seed N] | --list | <target> --replay FILE
                        feed a decoder mutated valid input; a panic is a finding
   tidy                 check crate arrows, sizes, banned names and the README's map";
 

@@ -8,6 +8,7 @@ use runtime::clock;
 use super::{PartitionLog, State, roll};
 use crate::config::{Appended, Durability, Patch, Placement, Timestamps};
 use crate::error::LogError;
+use crate::format::index;
 use crate::limits::{BLOCK, CHUNK_MIN, DRAINING_SEGMENTS, MAX_BATCH};
 use crate::tail::TailChunk;
 
@@ -127,6 +128,10 @@ fn place(state: &State, mut header: BatchHeader, patch: Patch) -> Result<BatchHe
     }
     if header.base_offset.0 > i64::MAX - i64::from(i32::MAX) - 1 {
         return Err(LogError::BadBatch("the partition has run out of offsets"));
+    }
+    // A segment that begins at the log's end has to reach it.
+    if index::relative(state.log_end, header.last_offset()).is_none() {
+        return Err(LogError::BadBatch("its offsets are too far behind the log's end"));
     }
     Ok(header)
 }

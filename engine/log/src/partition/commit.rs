@@ -28,9 +28,8 @@ const FULL_RETRY_MS: u64 = 1000;
 #[derive(Debug)]
 pub(crate) struct Written {
     pub log: Rc<PartitionLog>,
-    /// The folder was made in this round: its parent has to be synced too.
+    /// The folder's name was not synced yet: its parent has to be synced too.
     pub new_folder_in: Option<PathBuf>,
-    new_file: bool,
     file: DirectFile,
     job: Job,
 }
@@ -126,20 +125,24 @@ impl PartitionLog {
         self.reserve(&file, job).await.map_err(before_write)?;
         self.full.set(false);
         self.write_range(&file, job).await.map_err(Failure::Poison)?;
-        let mut written = Written { log: self.clone(), new_folder_in, new_file, file, job };
+        let mut written = Written { log: self.clone(), new_folder_in, file, job };
         if let Some(parent) = written.new_folder_in.take_if(|_| job.draining) {
             // Sealing follows at once, without a sync stage.
             fs::sync_dir(&parent).await.map_err(|e| Failure::Poison(e.into()))?;
+            self.folder_synced.set(true);
         }
         Ok(written)
     }
 
-    /// The folder comes with the first append. Gives the parent to sync when it was made now.
+    /// The folder comes with the first append. Gives the parent to sync until that succeeded once.
     async fn make_folder(&self) -> Result<Option<PathBuf>, LogError> {
-        if self.folder_made.get() {
+        if self.folder_synced.get() {
             return Ok(None);
         }
         let parent = self.home.dir.path().to_path_buf();
+        if self.folder_made.get() {
+            return Ok(Some(parent));
+        }
         let metadata = self.dir().join(METADATA_FILE);
         if let Some(bytes) = fs::read_if_there(&metadata, SMALL_FILE as usize).await? {
             // Unreadable: a crash cut this file's first write, so no segment was made yet.
@@ -288,7 +291,11 @@ impl PartitionLog {
             None => self.sync_files(&written).await,
         };
         match result {
-            Ok(()) => self.synced(&written.job, memory),
+            Ok(()) => {
+                // The round synced the parent before, whatever the durability.
+                self.folder_synced.set(self.folder_synced.get() || written.new_folder_in.is_some());
+                self.synced(&written.job, memory);
+            }
             Err(error) => self.poison(&error),
         }
         self.step_done();
@@ -296,8 +303,13 @@ impl PartitionLog {
 
     async fn sync_files(&self, written: &Written) -> Result<(), LogError> {
         written.file.fdatasync().await?;
-        if written.new_file {
+        let base = written.job.segment_base;
+        // Not only with the first byte: that may have been written when the topic asked for memory only.
+        if self.state.borrow().open_segment(base).is_some_and(|s| !s.name_synced) {
             fs::sync_dir(self.dir()).await?;
+            if let Some(segment) = self.state.borrow_mut().open_segment_mut(base) {
+                segment.name_synced = true;
+            }
         }
         Ok(())
     }
@@ -355,7 +367,7 @@ impl PartitionLog {
     }
 
     /// The disk is full: appends are refused until a retry of what is pending succeeds.
-    fn brake(self: &Rc<Self>, _error: &LogError) {
+    pub(crate) fn brake(self: &Rc<Self>, _error: &LogError) {
         self.full.set(true);
         self.state.borrow_mut().active.preallocate = PREALLOCATE_MIN;
         let me = self.clone();

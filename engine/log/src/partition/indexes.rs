@@ -43,11 +43,13 @@ impl PartitionLog {
             return;
         }
         let me = self.me();
+        me.in_flight.set(me.in_flight.get() + 1);
         spawn("flush-indexes", async move {
             me.lock_indexes().await;
             // A failed flush leaves the entries in memory; sealing or a clean stop tries again and reports.
             let _ = me.flush_active_indexes(false).await;
             me.unlock_indexes();
+            me.step_done();
         });
     }
 
@@ -114,11 +116,15 @@ impl PartitionLog {
             }
         }
         let file = path(self.dir(), segment.base_offset, FileKind::Index);
-        let mut bytes = fs::read(&file, INDEX_FILE).await?;
+        let mut bytes = fs::read_if_there(&file, INDEX_FILE).await?.unwrap_or_default();
         bytes.truncate(in_file as usize * index::ENTRY_LEN);
         // An unusable part only costs a longer scan; it is built anew when the segment closes.
         let entries = index::decode(&bytes, MAX_SEGMENT).unwrap_or_default();
         let len = bytes.len();
+        // Sealed meanwhile: the key means the whole index now, which this is not.
+        if self.state.borrow().open_segment(segment.base_offset).is_none() {
+            return Ok(Rc::new(entries));
+        }
         Ok(self.shard.memory.indexes.insert(key, entries, len))
     }
 
@@ -171,7 +177,8 @@ impl PartitionLog {
             }
             open.time_index.in_file
         };
-        let mut bytes = fs::read(&path(self.dir(), base, FileKind::TimeIndex), TIME_INDEX_FILE).await?;
+        let file = path(self.dir(), base, FileKind::TimeIndex);
+        let mut bytes = fs::read_if_there(&file, TIME_INDEX_FILE).await?.unwrap_or_default();
         bytes.truncate(in_file as usize * time_index::ENTRY_LEN);
         let entries = time_index::decode(&bytes, i64::from(i32::MAX)).unwrap_or_default();
         Ok(at(time_index::relative_before(&entries, timestamp_ms)))

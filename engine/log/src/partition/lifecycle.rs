@@ -51,6 +51,7 @@ impl PartitionLog {
         active.fill = entry.fill;
         active.written = entry.fill.size;
         active.durable = entry.fill.size;
+        active.name_synced = entry.fill.size > 0;
         active.allocated = entry.fill.size;
         active.index = GrowingIndex::new(entry.index_entries);
         active.time_index = GrowingIndex::new(entry.time_entries);
@@ -123,7 +124,10 @@ impl PartitionLog {
         self.settle().await?;
         let _pause = self.pause().await;
         self.trim().await?;
-        self.save_epochs_if_dirty(false).await?;
+        // Too long for the checkpoint: the file alone has the history then, and has to survive a power cut.
+        let only_in_file = self.checkpoint_epochs().is_none();
+        self.save_epochs_if_dirty(only_in_file).await?;
+        self.unlink_now().await;
         self.drop_tail();
         close_files(self.shard.files.remove_log(self.id));
         drop(self.shard.shared_files.remove_log(self.id));
@@ -153,12 +157,15 @@ impl PartitionLog {
         if size == 0 {
             return Ok(());
         }
-        if allocated != size {
+        let memory = self.config().durability == Durability::Memory;
+        if allocated != size || memory {
             let file = self.direct_file(base, false).await?;
             // Not synced: the checkpoint knows the size, so zeros that come back after a power cut do no harm.
             file.truncate(size).await?;
-            if self.config().durability == Durability::Memory {
+            if memory {
+                // The checkpoint vouches for what no sync stage has seen.
                 file.fdatasync().await?;
+                fs::sync_dir(self.dir()).await?;
             }
             self.state.borrow_mut().active.allocated = size;
         }

@@ -22,7 +22,7 @@ pub(crate) mod time_lookup;
 pub(crate) mod truncate;
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 
@@ -121,13 +121,17 @@ pub struct PartitionLog {
     pub(crate) closed: Cell<bool>,
     /// The folder was renamed away.
     pub(crate) deleted: Cell<bool>,
-    /// The folder exists, durably or by this round's sync.
+    /// The folder exists.
     pub(crate) folder_made: Cell<bool>,
+    /// Its name in the data folder was synced.
+    pub(crate) folder_synced: Cell<bool>,
     /// Something changed since the start, so the clean checkpoint no longer holds.
     pub(crate) touched: Cell<bool>,
     /// The disk was full at the last try.
     pub(crate) full: Cell<bool>,
     pub(crate) last_append_at_ms: Cell<i64>,
+    /// Segments out of the list whose files are still there, until `file.delete.delay.ms` is over.
+    pub(crate) to_unlink: RefCell<BTreeSet<Offset>>,
     retention_bound: Cell<Offset>,
 }
 
@@ -163,9 +167,11 @@ impl PartitionLog {
             closed: Cell::new(false),
             deleted: Cell::new(false),
             folder_made: Cell::new(start.folder_made),
+            folder_synced: Cell::new(start.folder_made),
             touched: Cell::new(start.touched),
             full: Cell::new(false),
             last_append_at_ms: Cell::new(0),
+            to_unlink: RefCell::default(),
             retention_bound: Cell::new(Offset(i64::MAX)),
             state: RefCell::new(start.state),
         })
@@ -273,7 +279,8 @@ impl PartitionLog {
         self.retention_bound.get().min(self.durable.get())
     }
 
-    pub(crate) fn is_touched(&self) -> bool {
+    /// Whether anything changed since the start.
+    pub fn is_touched(&self) -> bool {
         self.touched.get()
     }
 
@@ -289,13 +296,11 @@ impl PartitionLog {
         if chunk.id != id {
             return if state.tail.chunks.iter().any(|c| c.id == id) { Evicted::NotYet } else { Evicted::Gone };
         }
-        let written = state.open_segment(chunk.segment_base).is_none_or(|s| s.written >= chunk.end());
-        if !written {
+        let written = state.open_segment(chunk.segment_base).map(|s| s.written);
+        if written.is_some_and(|written| written < chunk.end()) {
             return Evicted::NotYet;
         }
-        let bytes = chunk.chunk.capacity();
-        state.tail.chunks.pop_front();
-        Evicted::Freed(bytes)
+        Evicted::Freed(state.tail.pop_front(written))
     }
 
     /// Whether nothing was appended for a while and everything is on disk, while memory is still held.

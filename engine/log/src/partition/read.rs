@@ -214,10 +214,14 @@ impl PartitionLog {
                 return Err(self.corrupt(base, position + broken as u64, "no batch begins here".into()));
             }
             let Some(need) = found.need else { return Ok(Some(ReadSlices::empty(from))) };
-            if found.start == 0 && need <= len_now {
+            // Only whole batches were written: a length that leads beyond the last one is damage.
+            let left = segment.size - position;
+            let start = found.start as u64;
+            let beyond = start > left || (start < left && need as u64 > left - start);
+            if beyond || (start == 0 && need <= len_now) {
                 return Err(self.corrupt(base, position, "the file is shorter than its log".into()));
             }
-            position += found.start as u64;
+            position += start;
             len = len.max(need);
         }
         Ok(None)

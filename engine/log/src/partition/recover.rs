@@ -99,6 +99,11 @@ impl PartitionLog {
         let home = shard.dir(&spec.data_dir);
         let history = stored_epochs(&dir, &folder, entry.as_ref()).await?;
         let recovered = recover_tail(&home, &dir, &spec, &folder, entry.as_ref(), &history).await?;
+        if recovered.from.fill.size == 0 {
+            // Names that no recovery point vouches for may not have reached the disk before the crash.
+            fs::sync_dir(&dir).await?;
+            fs::sync_dir(spec.data_dir.path()).await?;
+        }
         let state = assemble(&spec, &dir, folder, entry, history, recovered).await?;
         let start = Start { durable_end: state.log_end, state, folder_made: true, touched: true };
         Ok(PartitionLog::build(shard, spec, start))
@@ -156,7 +161,7 @@ async fn recover_tail(
         scan: None,
         from: ScanFrom { fill: Fill::empty(base), index_entries: 0, time_entries: 0 },
     };
-    let vouched_base = entry.map(|e| e.segment_base);
+    let vouched_base = entry.map(|e| vouched_base(dir, folder, e)).transpose()?;
     let Some((&base, &len)) = folder.logs.last_key_value() else {
         return Ok(fresh_at(vouched_base.unwrap_or(Offset::ZERO)));
     };
@@ -171,7 +176,17 @@ async fn recover_tail(
         _ => ScanFrom { fill: Fill::empty(base), index_entries: 0, time_entries: 0 },
     };
     let scan = scan_tail(home, dir, spec, base, len, &from, history).await?;
-    let mut active = OpenSegment::fresh(base, entry.map_or(now_ms, |e| e.created_ms));
+    let entry = entry.filter(|e| e.segment_base == base);
+    if let Some(entry) = entry.filter(|e| scan.fill.size < e.fill.size) {
+        let why = format!("{} bytes of it were on disk once", entry.fill.size);
+        return Err(LogError::Corrupt { path: path(dir, base, FileKind::Log), position: scan.fill.size, why });
+    }
+    // The file's own time: appends after the recovery point are in it, and the entry's times may be another segment's.
+    let stat = fs::stat(&path(dir, base, FileKind::Log)).await?;
+    let modified_ms = stat.map_or(now_ms, |s| s.modified_ms);
+    let mut active = OpenSegment::fresh(base, entry.map_or(modified_ms, |e| e.created_ms));
+    active.last_append_ms = modified_ms;
+    active.name_synced = true;
     active.fill = scan.fill;
     active.written = scan.fill.size;
     active.durable = scan.fill.size;
@@ -180,6 +195,19 @@ async fn recover_tail(
     active.index = GrowingIndex { in_file: from.index_entries, tail: scan.index.clone() };
     active.time_index = GrowingIndex { in_file: from.time_entries, tail: scan.time_index.clone() };
     Ok(RecoveredTail { active, scan: Some(scan), from })
+}
+
+/// First offset of the segment that the checkpoint's recovery point lies in. Its file has to be there if it vouches for
+/// bytes in it, unless the log start has passed them since.
+fn vouched_base(dir: &Path, folder: &Folder, entry: &CheckpointEntry) -> Result<Offset, LogError> {
+    if entry.fill.size == 0 || folder.logs.contains_key(&entry.segment_base) {
+        return Ok(entry.segment_base);
+    }
+    if entry.log_start_offset < entry.fill.next_offset {
+        let file = names::file_name(entry.segment_base, FileKind::Log);
+        return Err(LogError::BadFolder { path: dir.to_path_buf(), why: format!("{file} is missing") });
+    }
+    Ok(entry.log_start_offset)
 }
 
 async fn scan_tail(

@@ -34,8 +34,9 @@ impl PartitionLog {
         self.load_segments().await?;
         let mut expired = self.expired(wall_now_ms).await?;
         if expired.len() == self.closed_refs().len() && self.active_expired(wall_now_ms, &expired) {
-            self.roll_now(wall_now_ms).await?;
-            expired = self.closed_refs();
+            let rolled = self.roll_now(wall_now_ms).await?;
+            // What was appended and rolled meanwhile is not what was judged.
+            expired = self.closed_refs().into_iter().filter(|s| s.base_offset <= rolled).collect();
         }
         if let Some(last) = expired.last().map(|s| s.next_offset) {
             self.move_log_start(last).await?;
@@ -105,6 +106,10 @@ impl PartitionLog {
             return Err(LogError::OffsetOutOfRange { asked: offset, log_start_offset, log_end_offset: durable });
         }
         if offset <= log_start_offset {
+            // Whoever moved it may still wait for the disk, or have failed.
+            if self.is_touched() {
+                self.home.flush().await?;
+            }
             return Ok(log_start_offset);
         }
         self.load_segments().await?;
@@ -119,18 +124,22 @@ impl PartitionLog {
     /// Durable before it returns.
     async fn move_log_start(&self, to: Offset) -> Result<(), LogError> {
         self.touched.set(true);
-        {
+        let moved = {
             let mut state = self.state.borrow_mut();
-            if to <= state.log_start {
-                return Ok(());
+            let moved = to > state.log_start;
+            if moved {
+                assert!(to <= state.log_end, "the log start never passes the log end");
+                state.log_start = to;
+                if state.epochs.truncate_from_start(to) {
+                    state.epochs_dirty = true;
+                }
             }
-            assert!(to <= state.log_end, "the log start never passes the log end");
-            state.log_start = to;
-            if state.epochs.truncate_from_start(to) {
-                state.epochs_dirty = true;
-            }
+            moved
+        };
+        if moved {
+            self.put_checkpoint_entry();
         }
-        self.put_checkpoint_entry();
+        // Also when it was there already: an earlier move may not be on disk yet.
         self.home.flush().await
     }
 
@@ -156,6 +165,7 @@ impl PartitionLog {
         for segment in gone {
             self.shard.memory.forget_segment((self.id, segment.base_offset));
             drop(self.shard.shared_files.remove((self.id, segment.base_offset)));
+            self.forget_direct_file(segment.base_offset);
         }
         let bases: Vec<Offset> = gone.iter().map(|s| s.base_offset).collect();
         if !bases.is_empty() {
@@ -165,16 +175,35 @@ impl PartitionLog {
     }
 
     fn unlink_later(&self, bases: Vec<Offset>) {
-        let dir = self.dir().to_path_buf();
+        self.to_unlink.borrow_mut().extend(&bases);
+        let me = self.me.clone();
         let delay = Duration::from_millis(self.config().file_delete_delay_ms.max(0).unsigned_abs());
         spawn("unlink-segments", async move {
             clock::sleep(delay).await;
-            for base in bases {
-                for kind in [FileKind::Log, FileKind::Index, FileKind::TimeIndex, FileKind::TxnIndex] {
-                    // What cannot be removed now is below the log start and goes at a later start's first check.
-                    let _ = fs::remove_file(&path(&dir, base, kind)).await;
-                }
-            }
+            // The path may be another topic's once this log is gone. Deletion waits for a step under way.
+            let Some(log) = me.upgrade().filter(|log| !log.deleted.get()) else { return };
+            log.in_flight.set(log.in_flight.get() + 1);
+            log.unlink(&bases).await;
+            log.step_done();
         });
+    }
+
+    /// Unlinks those of `bases` that still wait for it.
+    async fn unlink(&self, bases: &[Offset]) {
+        for base in bases {
+            if !self.to_unlink.borrow_mut().remove(base) {
+                continue;
+            }
+            for kind in [FileKind::Log, FileKind::Index, FileKind::TimeIndex, FileKind::TxnIndex] {
+                // What cannot be removed now is below the log start and goes after a later start that lists the folder.
+                let _ = fs::remove_file(&path(self.dir(), *base, kind)).await;
+            }
+        }
+    }
+
+    /// At a stop no one will come back for the files whose delay is not over.
+    pub(crate) async fn unlink_now(&self) {
+        let bases: Vec<Offset> = self.to_unlink.borrow().iter().copied().collect();
+        self.unlink(&bases).await;
     }
 }

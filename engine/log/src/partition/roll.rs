@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use model::BatchHeader;
+use model::{BatchHeader, Offset};
 use runtime::{fs, random, spawn};
 
 use super::{PartitionLog, State};
@@ -39,13 +39,13 @@ pub(crate) fn is_due(state: &State, batch: &BatchHeader, now_ms: i64) -> bool {
         || index::relative(active.base_offset, batch.last_offset()).is_none()
 }
 
-/// `segment.ms` counts from the first batch's timestamp to the next batch's, or, without timestamps, from the segment's
-/// creation by the clock.
+/// `segment.ms` counts from the first batch's timestamp to the next batch's. Without a next batch, or without
+/// timestamps, it counts from the segment's creation by the clock: records may be of any age, and the clock says nothing
+/// about theirs.
 fn time_is_up(state: &State, batch_ms: Option<i64>, now_ms: i64) -> bool {
     let active = &state.active;
     let waited = match (active.fill.first_timestamp_ms, batch_ms) {
         (first, Some(batch)) if first >= 0 => batch.saturating_sub(first),
-        (first, None) if first >= 0 => now_ms.saturating_sub(first),
         _ => now_ms.saturating_sub(active.created_ms),
     };
     active.fill.size > 0 && waited > state.config.segment_ms.saturating_sub(active.jitter_ms)
@@ -77,8 +77,8 @@ impl PartitionLog {
         Ok(Rolled::Rolled)
     }
 
-    /// Rolls and waits until the old segment is sealed.
-    pub(crate) async fn roll_now(&self, now_ms: i64) -> Result<(), LogError> {
+    /// Rolls and waits until the old segment is sealed. Gives its base offset.
+    pub(crate) async fn roll_now(&self, now_ms: i64) -> Result<Offset, LogError> {
         let old = {
             let mut state = self.state.borrow_mut();
             let old = state.active.base_offset;
@@ -92,9 +92,13 @@ impl PartitionLog {
             if let Some(error) = self.failure() {
                 return Err(error);
             }
+            if self.full.get() {
+                // It goes on by itself once there is space; whoever asked has other things to do until then.
+                return Err(LogError::Full("the rolled segment waits for space".into()));
+            }
             let draining = self.state.borrow().draining.iter().any(|s| s.base_offset == old);
             if !draining {
-                return Ok(());
+                return Ok(old);
             }
             self.settled.changed_since(seen).await;
         }
@@ -107,12 +111,18 @@ impl PartitionLog {
         self.in_flight.set(self.in_flight.get() + 1);
         let me = self.clone();
         spawn("seal-segment", async move {
-            if let Err(error) = me.seal().await {
-                me.poison(&error);
-            }
+            let sealed = me.seal().await;
             me.sealing.set(false);
+            match &sealed {
+                Ok(()) => me.full.set(false),
+                // The records are in the file; what is missing is tried again as a whole.
+                Err(error @ LogError::Full(_)) => me.brake(error),
+                Err(error) => me.poison(error),
+            }
             me.step_done();
-            me.register();
+            if sealed.is_ok() {
+                me.register();
+            }
         });
     }
 
@@ -134,10 +144,14 @@ impl PartitionLog {
                 closed.push(segment);
             }
         }
+        // Cached under the same key: the part of the index that was in its file while the segment was open.
+        self.shard.memory.indexes.remove((self.id, segment.base_offset));
         self.forget_direct_file(segment.base_offset);
         self.advance_durable(segment.next_offset);
-        self.save_epochs_if_dirty(true).await?;
-        self.put_recovery_point(segment.next_offset, Fill::empty(segment.next_offset), 0, 0);
+        // The segment is sealed whatever comes of this. A failure keeps the older point and leaves the history dirty.
+        if self.save_epochs_if_dirty(true).await.is_ok() {
+            self.put_recovery_point(segment.next_offset, Fill::empty(segment.next_offset), 0, 0);
+        }
         Ok(())
     }
 
@@ -149,7 +163,8 @@ impl PartitionLog {
         let base = segment.base_offset;
         let file = self.direct_file(base, false).await?;
         file.truncate(segment.fill.size).await?;
-        file.fdatasync().await?;
+        // Never tried again, not even for want of space: the kernel may have dropped what it could not write.
+        file.fdatasync().await.map_err(|e| LogError::Storage(e.to_string().into()))?;
         let entries = index::encode(&segment.index.tail);
         let at = u64::from(segment.index.in_file) * INDEX_ENTRY as u64;
         fs::write_tail(&path(self.dir(), base, FileKind::Index), at, entries, true).await?;

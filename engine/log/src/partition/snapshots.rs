@@ -23,7 +23,16 @@ pub(crate) struct RecoveryPoint {
 }
 
 impl PartitionLog {
-    /// `Some(log_end)` when a snapshot of the producer state at the log's end is due: after a roll, and every 64 MiB.
+    /// `Some(log_end)` when a snapshot of the producer state at the log's end is due: after a roll, and every 64 MiB. Asked
+    /// for once: whoever takes the wish makes the snapshot.
+    pub fn take_snapshot_wish(&self) -> Option<Offset> {
+        let at = self.wants_producer_snapshot()?;
+        let mut state = self.state.borrow_mut();
+        state.snapshot_mark = (state.active.base_offset, state.active.fill.size);
+        Some(at)
+    }
+
+    /// Whether a snapshot is due, without taking the wish.
     pub fn wants_producer_snapshot(&self) -> Option<Offset> {
         let state = self.state.borrow();
         let (base, size) = state.snapshot_mark;
@@ -41,6 +50,10 @@ impl PartitionLog {
         {
             let mut state = self.state.borrow_mut();
             state.snapshot_mark = (state.active.base_offset, state.active.fill.size);
+            if state.snapshots.last() == Some(&at) {
+                // The same records make the same state.
+                return Ok(());
+            }
         }
         if !self.folder_made.get() {
             return Ok(());
@@ -70,6 +83,7 @@ impl PartitionLog {
             if let Some(bytes) = fs::read_if_there(&file, SNAPSHOT_FILE as usize).await? {
                 return Ok(Some((offset, bytes)));
             }
+            self.state.borrow_mut().snapshots.retain(|s| *s != offset);
         }
         Ok(None)
     }

@@ -124,6 +124,8 @@ impl PartitionLog {
             active.fill = scan.fill;
             active.written = scan.fill.size;
             active.durable = scan.fill.size;
+            // With the removal of the later segments.
+            active.name_synced = true;
             active.allocated = scan.fill.size;
             active.index = GrowingIndex { in_file: 0, tail: scan.index };
             active.time_index = GrowingIndex { in_file: 0, tail: scan.time_index };

@@ -203,3 +203,45 @@ fn memory_durability_moves_the_ends_with_the_append() {
         node.stop().await;
     });
 }
+
+#[test]
+fn an_evicted_chunk_leaves_the_block_that_the_next_write_begins_in() {
+    run(|| async {
+        let temp = TempDir::new("log-evicted-block");
+        let node = Node::start_with(temp.path(), |c| c.cache_bytes = 1).await;
+        let log = node.open("t", LogConfig::default()).await;
+        put(&log, &batch(&[1])).await;
+        log.settle().await.unwrap();
+        assert!(log.state.borrow().tail.chunks.is_empty() && !log.state.borrow().tail.is_empty());
+        // What the file has is not asked: the block is written as it was.
+        let path = segment_file(log.dir(), 0, "log");
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &[0; 16], 0).unwrap();
+        file.sync_all().unwrap();
+        put(&log, &batch(&[2])).await;
+        assert_eq!(read_all(&log, 0, 1 << 20).await, vec![(0, 1), (1, 1)]);
+        log.drop_tail();
+        assert!(log.state.borrow().tail.is_empty());
+        drop(log);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn a_leaders_batch_too_far_behind_the_end_is_refused() {
+    run(|| async {
+        let temp = TempDir::new("log-far-offset");
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        put(&log, &batch(&[1])).await;
+        let mut far = batch(&[2]);
+        for (base, fits) in [(i64::from(i32::MAX) + 2, false), (i64::from(i32::MAX) + 1, true)] {
+            model::batch::patch_position(&mut far, Offset(base), EPOCH);
+            let appended = log.append(&far, Patch::as_stored());
+            assert_eq!(appended.is_ok(), fits, "{appended:?}");
+        }
+        log.settle().await.unwrap();
+        drop(log);
+        node.stop().await;
+    });
+}

@@ -112,3 +112,32 @@ fn a_deleted_segment_file_is_an_error_of_its_range() {
         node.stop().await;
     });
 }
+
+#[test]
+fn the_index_of_a_segment_is_looked_at_anew_once_it_is_closed() {
+    run(|| async {
+        let temp = TempDir::new("log-index-sealed");
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", small()).await;
+        for i in 0..5 {
+            put(&log, &batch_of(&[i], 300)).await;
+        }
+        log.lock_indexes().await;
+        log.flush_active_indexes(false).await.unwrap();
+        log.unlock_indexes();
+        let segment = log.segment_of(Offset(3)).await.unwrap();
+        log.start_position(segment, Offset(3)).await.unwrap();
+        assert!(log.shard.memory.indexes.get((log.id, Offset(0))).is_some());
+        while log.segment_count() == 1 {
+            put(&log, &batch_of(&[9], 300)).await;
+        }
+        log.settle().await.unwrap();
+        assert!(log.shard.memory.indexes.get((log.id, Offset(0))).is_none());
+        let last = Offset(log.log_end_offset().0 - 2);
+        let segment = log.segment_of(last).await.unwrap();
+        assert!(!segment.open);
+        assert!(segment.size - log.start_position(segment, last).await.unwrap() < 1200);
+        drop(log);
+        node.stop().await;
+    });
+}

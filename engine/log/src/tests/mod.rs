@@ -9,6 +9,7 @@ mod recovery;
 mod resources;
 mod retention;
 mod roll;
+mod starts;
 mod storage_errors;
 mod time_lookup;
 mod truncate;

@@ -59,3 +59,23 @@ fn the_newest_snapshot_within_the_log_comes_back() {
         }
     });
 }
+
+#[test]
+fn a_snapshot_at_the_same_offset_is_not_written_again() {
+    run(|| async {
+        let temp = TempDir::new("log-snapshot-again");
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", small()).await;
+        put(&log, &batch(&[1])).await;
+        log.put_producer_snapshot(Offset(1), b"first".to_vec()).await.unwrap();
+        log.put_producer_snapshot(Offset(1), b"second".to_vec()).await.unwrap();
+        assert_eq!(log.newest_snapshot().await.unwrap(), Some((Offset(1), b"first".to_vec())));
+        // One that is gone is written again.
+        std::fs::remove_file(segment_file(log.dir(), 1, "snapshot")).unwrap();
+        assert_eq!(log.newest_snapshot().await.unwrap(), None);
+        log.put_producer_snapshot(Offset(1), b"third".to_vec()).await.unwrap();
+        assert_eq!(log.newest_snapshot().await.unwrap(), Some((Offset(1), b"third".to_vec())));
+        drop(log);
+        node.stop().await;
+    });
+}

@@ -177,7 +177,13 @@ fn a_folder_of_another_topic_of_that_name_is_refused() {
         spec.key = key("another");
         let refused = node.shard.open_partition(spec.clone(), node.dir.start_mode(spec.key)).await;
         assert!(matches!(refused, Err(LogError::ForeignFolder { .. })));
-        let aside = node.dir.discard("t", PartitionIndex(0)).await.unwrap();
+        // Decided for another topic, or for a folder that is not there: nothing happens.
+        let other = Some(key("another").topic_id);
+        for (topic, expected) in [("t", other), ("t", None), ("u", None)] {
+            assert_eq!(node.dir.discard(topic, PartitionIndex(0), expected).await.unwrap(), None);
+        }
+        let found = node.dir.found()[0].topic_id;
+        let aside = node.dir.discard("t", PartitionIndex(0), found).await.unwrap().unwrap();
         assert!(aside.exists());
         let log = node.shard.open_partition(spec.clone(), node.dir.start_mode(spec.key)).await.unwrap().log;
         assert_eq!(put(&log, &batch(&[1])).await.base_offset, Offset(0));

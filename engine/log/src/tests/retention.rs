@@ -192,3 +192,24 @@ fn a_deleted_partition_is_renamed_and_its_waiters_are_told() {
         node.stop().await;
     });
 }
+
+#[test]
+fn a_delayed_unlink_spares_the_topic_that_was_made_again() {
+    run(|| async {
+        let temp = TempDir::new("log-delete-remade");
+        let node = Node::start(temp.path()).await;
+        let log = ten(&node, LogConfig::default(), |_| 0).await;
+        log.set_config(LogConfig { file_delete_delay_ms: 200, ..log.config() });
+        log.delete_records_before(Offset(3)).await.unwrap();
+        // Whoever still holds the old log must not matter.
+        log.clone().delete().await.unwrap();
+        let mut spec = node.spec("t", LogConfig::default());
+        spec.key = key("t again");
+        let again = node.shard.create_partition(spec).await.unwrap();
+        put(&again, &batch(&[1])).await;
+        clock::sleep(std::time::Duration::from_millis(500)).await;
+        assert!(segment_file(again.dir(), 0, "log").exists());
+        drop((log, again));
+        node.stop().await;
+    });
+}

@@ -35,3 +35,83 @@ fn a_failed_write_poisons_what_it_covered_and_nothing_else() {
         node.stop().await;
     });
 }
+
+#[test]
+fn a_full_disk_only_delays_the_seal() {
+    run(|| async {
+        let temp = TempDir::new("log-full-seal");
+        let node = Node::start(temp.path()).await;
+        let config = LogConfig { segment_bytes: 200, ..LogConfig::default() };
+        let log = node.open("t", config).await;
+        put(&log, &batch_of(&[1], 100)).await;
+        // The sealed segment's time index does not fit.
+        let index = segment_file(log.dir(), 0, "timeindex");
+        std::os::unix::fs::symlink("/dev/full", &index).unwrap();
+        let second = append(&log, &batch_of(&[2], 100));
+        let started = runtime::clock::now_ms();
+        while !log.full.get() {
+            assert!(runtime::clock::now_ms() - started < 5000, "the seal never met the full disk");
+            runtime::clock::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        assert!(log.failure().is_none());
+        assert!(matches!(log.append(&batch(&[1]), Patch::leader(EPOCH)), Err(LogError::Full(_))));
+        std::fs::remove_file(&index).unwrap();
+        log.wait_durable(second.next_offset).await.unwrap();
+        put(&log, &batch(&[3])).await;
+        assert!(index.exists());
+        assert_eq!(read_all(&log, 0, 1 << 20).await.len(), 3);
+        drop(log);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn a_log_start_that_is_not_on_disk_is_not_acknowledged_the_second_time_either() {
+    run(|| async {
+        let temp = TempDir::new("log-start-retry");
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        put(&log, &batch(&[1, 2])).await;
+        put(&log, &batch(&[3])).await;
+        // The checkpoint's part cannot be written: a folder has its name.
+        let in_the_way = temp.path().join("ringlog.checkpoint.0.tmp");
+        std::fs::create_dir(&in_the_way).unwrap();
+        for _ in 0..2 {
+            assert!(matches!(log.delete_records_before(Offset(2)).await, Err(LogError::Io(_))));
+        }
+        std::fs::remove_dir(&in_the_way).unwrap();
+        assert_eq!(log.delete_records_before(Offset(2)).await.unwrap(), Offset(2));
+        drop(log);
+        node.crash().await;
+        let node = Node::start(temp.path()).await;
+        assert_eq!(node.open("t", LogConfig::default()).await.log_start_offset(), Offset(2));
+        node.stop().await;
+    });
+}
+
+#[test]
+fn a_damaged_length_in_the_open_segment_is_an_error_and_no_endless_read() {
+    run(|| async {
+        let temp = TempDir::new("log-damaged-length");
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        put(&log, &batch(&[1])).await;
+        let second = log.size_bytes();
+        put(&log, &batch(&[2])).await;
+        log.drop_tail();
+        for length in [10_000_i32, 100_000_000] {
+            let file = std::fs::OpenOptions::new().write(true).open(segment_file(log.dir(), 0, "log")).unwrap();
+            std::os::unix::fs::FileExt::write_all_at(&file, &length.to_be_bytes(), second + 8).unwrap();
+            file.sync_all().unwrap();
+            for from in [0, 1] {
+                let found = read(&log, from, everything()).await;
+                match from {
+                    0 => assert_eq!(found.unwrap(), vec![(0, 1)]),
+                    _ => assert!(matches!(found, Err(LogError::Corrupt { .. })), "{found:?}"),
+                }
+            }
+        }
+        drop(log);
+        node.crash().await;
+    });
+}

@@ -2,8 +2,9 @@
 //!
 //! Two tasks: this one reads and begins requests, `writer` waits for their answers in order and sends them. Produce
 //! requests are only begun here (the batches get their place), so many may be under way; anything else is finished
-//! before the next request is read, as Kafka does. What may be outstanding is bounded by count and by bytes, for the
-//! connection and for the shard; beyond it the socket is not read, which is the back-pressure the client feels.
+//! before the next request is read, as Kafka does. What may be outstanding is bounded by count, by bytes of requests (for
+//! the connection and for the shard) and by bytes of answers; beyond it the socket is not read, which is the back-pressure
+//! the client feels. A client that does not take its answers is closed by the sweep in `registry`.
 
 mod registry;
 mod writer;
@@ -21,7 +22,7 @@ use wire::{Reader, RequestHeader, Split, WireError, split_frame};
 
 pub use registry::Connections;
 
-use crate::limits::{FRAME_GROWTH_BYTES, PIPELINE_DEPTH, READ_BYTES};
+use crate::limits::{ANSWER_BYTES_PER_CONNECTION, FRAME_GROWTH_BYTES, PIPELINE_DEPTH, READ_BYTES, SEND_STALL_MS};
 use crate::shard::Shard;
 use crate::{dispatch, handlers};
 
@@ -54,10 +55,19 @@ enum Answer {
     Later(Later),
 }
 
+impl Answer {
+    /// What the answer keeps in memory until it has left. File ranges keep nothing; answers under way are small.
+    fn memory_bytes(&self) -> usize {
+        let Answer::Ready(Some(parts)) = self else { return 0 };
+        parts.iter().map(|part| if let Part::Bytes(bytes) = part { bytes.len() } else { 0 }).sum()
+    }
+}
+
 /// An answer in the queue, with what it holds of the budgets until it has left.
 struct Outgoing {
     answer: Answer,
-    _bytes: [BudgetGuard; 2],
+    /// Of the request for the connection and for the shard, and of the answer.
+    _bytes: [BudgetGuard; 3],
     _depth: BudgetGuard,
 }
 
@@ -68,9 +78,24 @@ pub struct Connection {
     /// Requests begun and not answered.
     open: Cell<usize>,
     last_used_ms: Cell<i64>,
+    /// Since when the socket has not taken a slice of an answer; `None` while nothing is being sent.
+    sending_since_ms: Cell<Option<i64>>,
+    /// Nothing can be sent any more: what is still read would be worked on in vain.
+    failed: Cell<bool>,
 }
 
 impl Connection {
+    fn new(socket: Socket) -> Rc<Connection> {
+        Rc::new(Connection {
+            socket,
+            outgoing: LocalQueue::new(),
+            open: Cell::new(0),
+            last_used_ms: Cell::new(clock::now_ms()),
+            sending_since_ms: Cell::new(None),
+            failed: Cell::new(false),
+        })
+    }
+
     pub fn peer(&self) -> SocketAddr {
         self.socket.peer()
     }
@@ -80,6 +105,19 @@ impl Connection {
         (self.open.get() == 0).then(|| self.last_used_ms.get())
     }
 
+    /// Whether the client was silent for `max_idle_ms` (`None`: it may be), or does not take what is sent to it. The
+    /// latter holds part of the shard's budgets and ends whatever is under way.
+    fn is_overdue(&self, now_ms: i64, max_idle_ms: Option<i64>) -> bool {
+        let silent = |max_ms| self.idle_since_ms().is_some_and(|since| since < now_ms.saturating_sub(max_ms));
+        let stalled = self.sending_since_ms.get().is_some_and(|since| since < now_ms.saturating_sub(SEND_STALL_MS));
+        stalled || max_idle_ms.is_some_and(silent)
+    }
+
+    fn fail(&self) {
+        self.failed.set(true);
+        self.close();
+    }
+
     pub fn close(&self) {
         self.socket.shutdown();
     }
@@ -87,12 +125,7 @@ impl Connection {
 
 /// Serves a connection until either side ends it.
 pub async fn serve(shard: Rc<Shard>, socket: Socket) {
-    let connection = Rc::new(Connection {
-        socket,
-        outgoing: LocalQueue::new(),
-        open: Cell::new(0),
-        last_used_ms: Cell::new(clock::now_ms()),
-    });
+    let connection = Connection::new(socket);
     let registered = shard.connections.register(&connection);
     let writer = runtime::spawn("connection writer", writer::run(connection.clone()));
     let mut reader = ConnectionReader::new(shard.clone(), connection.clone());
@@ -112,6 +145,7 @@ struct ConnectionReader {
     read_bytes: usize,
     bytes: Rc<Budget>,
     depth: Rc<Budget>,
+    answers: Rc<Budget>,
     frame_limit: usize,
 }
 
@@ -124,13 +158,14 @@ impl ConnectionReader {
             read_bytes: FIRST_READ_BYTES,
             bytes: Budget::new(limits.max_inflight_bytes_per_connection),
             depth: Budget::new(PIPELINE_DEPTH.min(limits.queued_max_requests.max(1))),
+            answers: Budget::new(ANSWER_BYTES_PER_CONNECTION),
             frame_limit: limits.request_max_bytes,
             shard,
         }
     }
 
     async fn run(&mut self) -> Result<(), Close> {
-        loop {
+        while !self.connection.failed.get() {
             match split_frame(&mut self.buffer, self.frame_limit)? {
                 Split::Frame(frame) => self.begin(frame).await?,
                 Split::Need(missing) => {
@@ -140,6 +175,7 @@ impl ConnectionReader {
                 }
             }
         }
+        Ok(())
     }
 
     /// Reads more. `false`: the connection has ended. A frame's buffer grows as its bytes come, not as its prefix says.
@@ -162,7 +198,8 @@ impl ConnectionReader {
 
     async fn begin(&mut self, frame: Bytes) -> Result<(), Close> {
         let depth = self.depth.take(1).await;
-        let bytes = [self.bytes.take(frame.len()).await, self.shard.inflight.take(frame.len()).await];
+        let own = self.bytes.take(frame.len()).await;
+        let shards = self.shard.inflight.take(frame.len()).await;
         let mut reader = Reader::new(&frame);
         let header = RequestHeader::decode(&mut reader)?;
         self.connection.open.set(self.connection.open.get() + 1);
@@ -178,7 +215,12 @@ impl ConnectionReader {
                 }
             }
         };
-        self.connection.outgoing.push(Outgoing { answer, _bytes: bytes, _depth: depth });
+        let answers = self.answers.take(answer.memory_bytes()).await;
+        self.connection.outgoing.push(Outgoing { answer, _bytes: [own, shards, answers], _depth: depth });
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "connection_tests.rs"]
+mod tests;

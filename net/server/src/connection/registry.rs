@@ -59,14 +59,15 @@ impl Connections {
         self.by_id.borrow().values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Closes connections that were silent for `connections.max.idle.ms`, until the shard stops.
+    /// Closes connections that were silent for `connections.max.idle.ms` or do not take their answers, until the shard
+    /// stops.
     pub async fn sweep(shard: Rc<Shard>) {
         while !shard.is_stopping() {
             shard.pause_ms(IDLE_SWEEP_MS).await;
-            let Some(max_idle_ms) = shard.config().connections.max_idle_ms else { continue };
-            let oldest_ms = clock::now_ms().saturating_sub(i64::try_from(max_idle_ms).unwrap_or(i64::MAX));
+            let max_idle_ms = shard.config().connections.max_idle_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
+            let now_ms = clock::now_ms();
             for connection in shard.connections.live() {
-                if connection.idle_since_ms().is_some_and(|since| since < oldest_ms) {
+                if connection.is_overdue(now_ms, max_idle_ms) {
                     connection.close();
                 }
             }

@@ -1,4 +1,6 @@
 //! The sending half: answers leave in request order, several in one write where they are ready together.
+//!
+//! Large answers go out in slices, so that a slow client is told from one that does not read at all.
 
 use std::rc::Rc;
 
@@ -6,6 +8,7 @@ use runtime::clock;
 use runtime::net::Part;
 
 use super::{Answer, Close, Connection, Outgoing, Reply};
+use crate::limits::SEND_SLICE_BYTES;
 
 /// Parts put into one write at most.
 const PARTS_PER_WRITE: usize = 256;
@@ -13,12 +16,13 @@ const PARTS_PER_WRITE: usize = 256;
 pub(super) async fn run(connection: Rc<Connection>) {
     while let Some(first) = connection.outgoing.pop().await {
         if !send_batch(&connection, first).await {
-            connection.close();
+            connection.fail();
             break;
         }
     }
-    // Whatever is left is dropped, but produce requests under way still go to the log.
-    while let Some(rest) = connection.outgoing.try_pop() {
+    // The reader may wait for the room that answers hold and push more: everything is dropped until it has closed the
+    // queue. Produce requests under way still go to the log.
+    while let Some(rest) = connection.outgoing.pop().await {
         drop(rest);
     }
 }
@@ -59,5 +63,65 @@ async fn resolve(answer: Answer) -> Result<Reply, Close> {
 }
 
 async fn send(connection: &Connection, parts: Vec<Part>) -> bool {
-    parts.is_empty() || connection.socket.send(parts).await.is_ok()
+    for slice in Slices::of(parts) {
+        connection.sending_since_ms.set(Some(clock::now_ms()));
+        let sent = connection.socket.send(slice).await;
+        connection.sending_since_ms.set(None);
+        if sent.is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+/// The parts in order, cut into slices of [`SEND_SLICE_BYTES`].
+struct Slices {
+    parts: std::vec::IntoIter<Part>,
+    rest: Option<Part>,
+}
+
+impl Slices {
+    fn of(parts: Vec<Part>) -> Slices {
+        Slices { parts: parts.into_iter(), rest: None }
+    }
+}
+
+impl Iterator for Slices {
+    type Item = Vec<Part>;
+
+    fn next(&mut self) -> Option<Vec<Part>> {
+        let mut slice = Vec::new();
+        let mut room = SEND_SLICE_BYTES;
+        while room > 0
+            && let Some(part) = self.rest.take().or_else(|| self.parts.next())
+        {
+            let (head, rest) = split(part, room);
+            room -= len(&head);
+            slice.push(head);
+            self.rest = rest;
+        }
+        (!slice.is_empty()).then_some(slice)
+    }
+}
+
+fn len(part: &Part) -> usize {
+    match part {
+        Part::Bytes(bytes) => bytes.len(),
+        Part::File { len, .. } => *len,
+    }
+}
+
+/// At most `at` bytes of `part`, and what is left of it.
+fn split(part: Part, at: usize) -> (Part, Option<Part>) {
+    match part {
+        Part::Bytes(mut bytes) if bytes.len() > at => {
+            let head = bytes.split_to(at);
+            (Part::Bytes(head), Some(Part::Bytes(bytes)))
+        }
+        Part::File { file, position, len } if len > at => {
+            let rest = Part::File { file: file.clone(), position: position + at as u64, len: len - at };
+            (Part::File { file, position, len: at }, Some(rest))
+        }
+        whole => (whole, None),
+    }
 }

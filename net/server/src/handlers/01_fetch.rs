@@ -4,6 +4,8 @@
 //! is not enough yet, and answers with references: no record byte is copied or looked at. Budget: one message each way
 //! for each owning shard and round; a round that finds nothing waits on the owners' watermarks and is not polled.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
 use model::{ErrorCode, Offset, PartitionIndex, PartitionKey, TopicId};
 use runtime::clock;
@@ -25,8 +27,8 @@ pub const FIRST_WITH_TOPIC_ID: i16 = 13;
 /// A partition of the answer, in answer order.
 pub struct Planned {
     pub key: PartitionKey,
-    /// Name for older versions.
-    pub name: String,
+    /// The topic's name, for versions that say it.
+    pub name: Option<Arc<str>>,
     /// Asked of its owner, or refused already.
     pub part: Result<FetchPart, ErrorCode>,
 }
@@ -43,7 +45,7 @@ pub async fn handle(context: &Context<'_>, header: &RequestHeader<'_>, frame: &B
     let planned = plan(context, version, &walk, &resolved);
     let wait_ms = i64::from(walk.max_wait_ms).clamp(0, MAX_FETCH_WAIT_MS);
     let max_bytes = (walk.max_bytes.max(0) as usize).min(context.shard.config().connections.fetch_max_bytes);
-    let want = Want { min_bytes: walk.min_bytes.max(0) as usize, max_bytes, deadline_ms: clock::now_ms() + wait_ms };
+    let want = Want::new(walk.min_bytes, max_bytes, clock::now_ms() + wait_ms);
     let results = Rounds::new(context.shard, &planned).run(want).await;
     let (session_id, shown) = fetch_session::finish(context, &resolved, &planned, &results, version).await;
     Answer { header, version, session_id, planned: &planned, results, shown }.encode()
@@ -70,24 +72,31 @@ fn plan(context: &Context<'_>, version: i16, walk: &FetchWalk<'_>, resolved: &Re
                 max_bytes: wanted.max_bytes.max(0) as usize,
             }),
         };
-        let name = topic.map_or_else(String::new, |t| t.name.to_string());
+        // The client's word for it, also where the topic is gone.
+        let name = || wanted.topic_name.clone().or_else(|| topic.map(|t| t.name.clone()));
+        let name = if version < FIRST_WITH_TOPIC_ID { name() } else { None };
         planned.push(Planned { key: wanted.key, name, part });
     }
     for (name, partition) in &resolved.unknown {
         let key = PartitionKey { topic_id: TopicId::ZERO, partition: PartitionIndex(*partition) };
-        planned.push(Planned { key, name: name.clone(), part: Err(ErrorCode::UnknownTopicOrPartition) });
+        planned.push(Planned { key, name: Some(name.clone()), part: Err(ErrorCode::UnknownTopicOrPartition) });
     }
     planned
 }
 
 /// What a request says of a partition, as a session keeps it. `None`: the topic's name is unknown.
 pub fn wanted(context: &Context<'_>, partition: &FetchPartition<'_>) -> Option<SessionPartition> {
-    let topic_id = match partition.topic {
-        TopicRef::Id(id) => TopicId(id),
-        TopicRef::Name(name) => context.shard.view().image.topic_id(name)?,
+    let (topic_id, topic_name) = match partition.topic {
+        TopicRef::Id(id) => (TopicId(id), None),
+        TopicRef::Name(name) => {
+            let image = &context.shard.view().image;
+            let topic_id = image.topic_id(name)?;
+            (topic_id, image.topic(topic_id).map(|topic| topic.name.clone()))
+        }
     };
     Some(SessionPartition {
         key: PartitionKey { topic_id, partition: PartitionIndex(partition.partition) },
+        topic_name,
         fetch_offset: partition.fetch_offset,
         current_leader_epoch: partition.current_leader_epoch,
         last_fetched_epoch: partition.last_fetched_epoch,
@@ -130,7 +139,7 @@ impl Answer<'_> {
                 let topic = if self.version >= FIRST_WITH_TOPIC_ID {
                     TopicRef::Id(first.key.topic_id.0)
                 } else {
-                    TopicRef::Name(&first.name)
+                    TopicRef::Name(first.name.as_deref().unwrap_or_default())
                 };
                 response.topic(topic, group.len())?;
                 for &slot in group {
@@ -180,3 +189,7 @@ fn memory(chunk: Chunk, files: &[Part]) -> Option<Part> {
         Chunk::External { token, .. } => files.get(token as usize).cloned(),
     }
 }
+
+#[cfg(test)]
+#[path = "01_fetch_tests.rs"]
+mod tests;

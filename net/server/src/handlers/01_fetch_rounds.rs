@@ -8,6 +8,7 @@ use model::ErrorCode;
 use runtime::clock;
 
 use super::fetch::Planned;
+use crate::limits::FETCH_BYTES_PER_SHARD;
 use crate::mail::{AwaitMail, FetchMail, FetchPart, FetchResult, ShardReply, ShardRequest};
 use crate::shard::{Shard, await_parts};
 
@@ -17,9 +18,18 @@ const WAIT_AT_LEAST: Duration = Duration::from_micros(200);
 /// When a Fetch is content.
 #[derive(Clone, Copy, Debug)]
 pub struct Want {
-    pub min_bytes: usize,
-    pub max_bytes: usize,
-    pub deadline_ms: i64,
+    min_bytes: usize,
+    max_bytes: usize,
+    deadline_ms: i64,
+}
+
+impl Want {
+    /// `min_bytes` is no more than what a read can give: a Fetch that waits for more would read the same again and again.
+    pub fn new(min_bytes: i32, max_bytes: usize, deadline_ms: i64) -> Want {
+        // The first batch comes even where the limit is 0, so one byte may always be waited for.
+        let reachable = max_bytes.clamp(1, FETCH_BYTES_PER_SHARD);
+        Want { min_bytes: (min_bytes.max(0) as usize).min(reachable), max_bytes, deadline_ms }
+    }
 }
 
 /// One Fetch request's reads, by owning shard.
@@ -132,6 +142,16 @@ mod tests {
 
     fn result(bytes: usize) -> FetchResult {
         FetchResult { bytes, ..FetchResult::error(0, ErrorCode::None) }
+    }
+
+    #[test]
+    fn no_more_is_waited_for_than_a_read_gives() {
+        let min_bytes = |asked, max_bytes| Want::new(asked, max_bytes, 0).min_bytes;
+        assert_eq!(min_bytes(-1, 1024), 0);
+        assert_eq!(min_bytes(100, 1024), 100);
+        assert_eq!(min_bytes(5000, 1024), 1024);
+        assert_eq!(min_bytes(1, 0), 1);
+        assert_eq!(min_bytes(i32::MAX, usize::MAX), FETCH_BYTES_PER_SHARD);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Sessions as Fetch uses them (KIP-227): from session id and epoch to the partitions that are wanted, and from what was
 //! read to what has to be said.
 
-use model::{ErrorCode, PartitionKey};
+use std::sync::Arc;
+
+use model::{ErrorCode, PartitionIndex, TopicId};
 use runtime::{clock, random};
 use wire::TopicRef;
 use wire::WireError;
@@ -10,7 +12,7 @@ use wire::fetch::FetchWalk;
 use super::Context;
 use super::fetch::{FIRST_WITH_TOPIC_ID, Planned, wanted};
 use crate::mail::FetchResult;
-use crate::sessions::{Session, SessionError, SessionPartition};
+use crate::sessions::{Session, SessionError, SessionPartition, SessionTopic};
 use crate::shard::Shard;
 
 const NO_SESSION: i32 = 0;
@@ -35,7 +37,7 @@ pub struct Resolved {
     /// In the order in which they are served.
     pub partitions: Vec<SessionPartition>,
     /// Topics by name that do not exist.
-    pub unknown: Vec<(String, i32)>,
+    pub unknown: Vec<(Arc<str>, i32)>,
     keeping: Keeping,
 }
 
@@ -62,15 +64,17 @@ pub async fn resolve(context: &Context<'_>, walk: &FetchWalk<'_>) -> Result<Resu
     let mut forgotten = Vec::with_capacity(walk.forgotten_count);
     for partition in walk.forgotten() {
         let partition = partition?;
-        if let Some(key) = key_of(context, partition.topic, partition.partition) {
-            forgotten.push(key);
-        }
+        let topic = match partition.topic {
+            TopicRef::Id(id) => SessionTopic::Id(TopicId(id)),
+            TopicRef::Name(name) => SessionTopic::Name(name.into()),
+        };
+        forgotten.push((topic, PartitionIndex(partition.partition)));
     }
     let owner = owner_of(context.shard, id);
     let updated = context.shard.on(owner, move |shard| async move {
         shard.sessions.advance(id, epoch, clock::now_ms(), |session| {
             named.into_iter().for_each(|partition| session.put(partition));
-            forgotten.into_iter().for_each(|key| session.forget(key));
+            forgotten.into_iter().for_each(|(topic, partition)| session.forget(topic, partition));
             session.partitions().cloned().collect::<Vec<_>>()
         })
     });
@@ -83,7 +87,7 @@ pub async fn resolve(context: &Context<'_>, walk: &FetchWalk<'_>) -> Result<Resu
     })
 }
 
-type Named = (Vec<SessionPartition>, Vec<(String, i32)>);
+type Named = (Vec<SessionPartition>, Vec<(Arc<str>, i32)>);
 
 fn named_partitions(context: &Context<'_>, walk: &FetchWalk<'_>) -> Result<Named, WireError> {
     let mut named = Vec::with_capacity(walk.partition_count);
@@ -92,19 +96,11 @@ fn named_partitions(context: &Context<'_>, walk: &FetchWalk<'_>) -> Result<Named
         let partition = partition?;
         match (wanted(context, &partition), partition.topic) {
             (Some(wanted), _) => named.push(wanted),
-            (None, TopicRef::Name(name)) => unknown.push((name.to_string(), partition.partition)),
+            (None, TopicRef::Name(name)) => unknown.push((name.into(), partition.partition)),
             (None, TopicRef::Id(_)) => {}
         }
     }
     Ok((named, unknown))
-}
-
-fn key_of(context: &Context<'_>, topic: TopicRef<'_>, partition: i32) -> Option<PartitionKey> {
-    let topic_id = match topic {
-        TopicRef::Id(id) => model::TopicId(id),
-        TopicRef::Name(name) => context.shard.view().image.topic_id(name)?,
-    };
-    Some(PartitionKey { topic_id, partition: model::PartitionIndex(partition) })
 }
 
 /// The session's id and, for each partition, whether the answer has to name it.
@@ -118,9 +114,9 @@ pub async fn finish(
     let all = vec![true; planned.len()];
     match resolved.keeping {
         Keeping::Nothing => (NO_SESSION, all),
-        Keeping::New => (create(context.shard, resolved, planned, results), all),
+        Keeping::New => (create(context.shard, resolved, results), all),
         Keeping::Session { id, owner } => {
-            let sent: Vec<Sent> = planned.iter().zip(results).map(Sent::of).collect();
+            let sent: Vec<Sent> = resolved.partitions.iter().zip(results).map(Sent::of).collect();
             // A topic that was made again under its name has another id: the client has to begin a new session for it.
             let lost = version < FIRST_WITH_TOPIC_ID && planned.iter().any(|p| p.part.is_err());
             let shown = context.shard.on(owner, move |shard| async move { note(&shard, id, sent, lost) });
@@ -131,7 +127,7 @@ pub async fn finish(
 
 /// What an answer says of one partition.
 struct Sent {
-    key: PartitionKey,
+    partition: SessionPartition,
     high_watermark: i64,
     log_start_offset: i64,
     has_data: bool,
@@ -139,9 +135,10 @@ struct Sent {
 }
 
 impl Sent {
-    fn of((planned, result): (&Planned, &FetchResult)) -> Sent {
+    /// Results stand in the order of the session's partitions: a request with unknown ones has no session.
+    fn of((partition, result): (&SessionPartition, &FetchResult)) -> Sent {
         Sent {
-            key: planned.key,
+            partition: partition.clone(),
             high_watermark: result.high_watermark,
             log_start_offset: result.log_start_offset,
             has_data: result.bytes > 0,
@@ -150,7 +147,7 @@ impl Sent {
     }
 
     fn note(&self, session: &mut Session) -> bool {
-        session.sent(self.key, self.high_watermark, self.log_start_offset, self.has_data, self.is_error)
+        session.sent(&self.partition, self.high_watermark, self.log_start_offset, self.has_data, self.is_error)
     }
 }
 
@@ -162,14 +159,14 @@ fn note(shard: &Shard, id: i32, sent: Vec<Sent>, lost: bool) -> Option<Vec<bool>
     shown
 }
 
-fn create(shard: &Shard, resolved: &Resolved, planned: &[Planned], results: &[FetchResult]) -> i32 {
+fn create(shard: &Shard, resolved: &Resolved, results: &[FetchResult]) -> i32 {
     let mut session = Session::default();
     resolved.partitions.iter().cloned().for_each(|partition| session.put(partition));
-    for sent in planned.iter().zip(results).map(Sent::of) {
+    for sent in resolved.partitions.iter().zip(results).map(Sent::of) {
         sent.note(&mut session);
     }
     let id = new_id(shard);
-    if shard.sessions.insert(id, session, clock::now_ms()) { id } else { NO_SESSION }
+    if shard.sessions.insert(id, session, shard.post.shards(), clock::now_ms()) { id } else { NO_SESSION }
 }
 
 /// Random, so that an id of an earlier process does not hit; the remainder names the shard.

@@ -10,7 +10,7 @@ use replica::{FetchLimits, Replica, ReplicaError};
 use runtime::{Notify, Responder, sync};
 
 use super::Shard;
-use crate::limits::{FETCH_BYTES_PER_SHARD, FETCH_READS_AT_ONCE};
+use crate::limits::{FETCH_BYTES_PER_SHARD, FETCH_READS_AT_ONCE, FETCH_SHARE_BYTES};
 use crate::mail::{AwaitMail, FetchMail, FetchPart, FetchResult, RecordSlice, ShardReply, ShardRequest};
 
 /// Waits that may be called off, by ticket.
@@ -34,10 +34,11 @@ impl Shard {
             let mut results = Vec::with_capacity(mail.parts.len());
             let mut left = mail.max_bytes.min(FETCH_BYTES_PER_SHARD);
             let mut any = false;
-            // Several disk reads at a time; together they may overshoot the limit, and the asking side trims.
+            // Several disk reads at a time, each up to its share of what is left, or one batch.
             for wave in mail.parts.chunks(FETCH_READS_AT_ONCE) {
+                let share = (left / wave.len()).max(FETCH_SHARE_BYTES).min(left);
                 let read = |part: &FetchPart| {
-                    let limits = FetchLimits { max_bytes: part.max_bytes.min(left), min_one_batch: !any };
+                    let limits = FetchLimits { max_bytes: part.max_bytes.min(share), min_one_batch: !any };
                     self.fetch_one(*part, limits)
                 };
                 for result in sync::all(wave.iter().map(read).collect()).await {

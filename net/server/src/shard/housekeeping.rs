@@ -44,36 +44,20 @@ impl Shard {
     /// their tails have to be looked at sooner or later.
     pub async fn open_found(self: Rc<Self>) {
         let facts = self.facts.clone();
+        if self.index == 0
+            && let Err(error) = facts.data_dir.remove_deleted().await
+        {
+            eprintln!("ringlog: files of deleted partitions stay for now: {error}");
+        }
         for found in facts.data_dir.found() {
             if self.is_stopping() {
                 return;
             }
             let Some(topic_id) = found.topic_id else { continue };
             let key = PartitionKey { topic_id, partition: PartitionIndex(found.partition.0) };
-            let view = self.view();
-            if view.image.topic(topic_id).is_none() {
-                if self.index == 0 {
-                    self.discard_orphan(&found.topic, found.partition).await;
-                }
-            } else if view.placement.shard_of(key) == Some(self.index) {
+            if self.view().placement.shard_of(key) == Some(self.index) {
                 let _ = self.partition(key).await;
             }
-        }
-    }
-
-    /// A folder whose topic is gone: the deletion was agreed, the process ended before the files went.
-    async fn discard_orphan(&self, topic: &str, partition: PartitionIndex) {
-        let dir = &self.facts.data_dir;
-        let path = dir.path().join(format!("{topic}-{partition}"));
-        if !runtime::fs::stat(&path).await.is_ok_and(|s| s.is_some()) {
-            return;
-        }
-        let result = match dir.discard(topic, partition).await {
-            Ok(aside) => runtime::fs::remove_dir_all(&aside).await.map_err(log::LogError::from),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = result {
-            eprintln!("ringlog: the files of deleted partition {topic}-{partition} stay for now: {error}");
         }
     }
 }

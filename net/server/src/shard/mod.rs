@@ -72,6 +72,7 @@ pub struct Shard {
     stopping: Cell<bool>,
     stop: Notify,
     pub(crate) awaits: fetch::Awaits,
+    pub(crate) braked: produce::Braked,
 }
 
 impl std::fmt::Debug for Shard {
@@ -110,6 +111,7 @@ impl Shard {
             stopping: Cell::new(false),
             stop: Notify::new(),
             awaits: fetch::Awaits::default(),
+            braked: produce::Braked::default(),
         })
     }
 

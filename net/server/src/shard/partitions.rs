@@ -11,15 +11,33 @@ use log::PartitionSpec;
 use metadata::TopicChange;
 use model::{ErrorCode, PartitionKey};
 use replica::{Replica, ReplicaError, ReplicaSpec};
-use runtime::Notify;
+use runtime::{Notify, clock};
 
 use super::Shard;
+use crate::limits::{DELETIONS_AT_ONCE, REOPEN_AFTER_MS};
 use crate::view::View;
+
+type Opened = Result<Rc<Replica>, ErrorCode>;
+/// Work that waits for a partition to be open, in the order in which it came.
+type Parked = Box<dyn FnOnce(&Opened)>;
+
+/// An opening under way.
+#[derive(Default)]
+struct Opening {
+    done: Notify,
+    result: RefCell<Option<Opened>>,
+    parked: RefCell<Vec<Parked>>,
+}
 
 #[derive(Clone)]
 enum Slot {
-    Opening(Rc<Notify>),
+    Opening(Rc<Opening>),
     Open(Rc<Replica>),
+    /// Not tried again for a moment, so that a damaged partition does not keep the shard busy.
+    Failed {
+        code: ErrorCode,
+        until_ms: i64,
+    },
 }
 
 /// Slots by partition. A partition without one was not needed yet.
@@ -42,7 +60,7 @@ impl Partitions {
         let slots = self.slots.borrow();
         let open = |slot: &Slot| match slot {
             Slot::Open(replica) => Some(replica.clone()),
-            Slot::Opening(_) => None,
+            Slot::Opening(_) | Slot::Failed { .. } => None,
         };
         slots.values().filter_map(open).collect()
     }
@@ -60,27 +78,80 @@ impl Partitions {
 }
 
 impl Shard {
-    /// The replica of a partition that this shard owns, opened if need be. Tasks that wait for the same opening go on in
-    /// the order in which they came.
-    pub async fn partition(self: &Rc<Self>, key: PartitionKey) -> Result<Rc<Replica>, ErrorCode> {
+    /// The replica of a partition that this shard owns, opened if need be.
+    pub async fn partition(self: &Rc<Self>, key: PartitionKey) -> Opened {
+        let opening = match self.reach(key) {
+            Ok(replica) => return Ok(replica),
+            Err(Ok(opening)) => opening,
+            Err(Err(code)) => return Err(code),
+        };
         loop {
-            match self.partitions.slot(key) {
-                Some(Slot::Open(replica)) => return Ok(replica),
-                Some(Slot::Opening(opened)) => opened.changed().await,
-                None => {
-                    let opened = Rc::new(Notify::new());
-                    let spec = self.spec_of(key)?;
-                    self.partitions.set(key, Some(Slot::Opening(opened.clone())));
-                    let result = self.open(&spec).await;
-                    self.partitions.set(key, result.as_ref().ok().cloned().map(Slot::Open));
-                    opened.notify();
-                    return result.inspect(|replica| self.after_open(replica)).map_err(|error| {
-                        eprintln!("ringlog: partition {}-{} cannot be opened: {error}", spec.topic, key.partition);
-                        error.code()
-                    });
+            let seen = opening.done.version();
+            if let Some(result) = opening.result.borrow().clone() {
+                return result;
+            }
+            opening.done.changed_since(seen).await;
+        }
+    }
+
+    /// Does `work` with the replica at once if it is open, else as soon as it is. Work on one partition is done in the order
+    /// in which it was given, whether it had to wait or not: the produce way rests on that.
+    pub(super) fn with_partition(self: &Rc<Self>, key: PartitionKey, work: impl FnOnce(&Opened) + 'static) {
+        match self.reach(key) {
+            Ok(replica) => work(&Ok(replica)),
+            Err(Ok(opening)) => {
+                // An opening that has nothing to wait for is done before `begin_opening` returns.
+                let result = opening.result.borrow().clone();
+                match result {
+                    Some(result) => work(&result),
+                    None => opening.parked.borrow_mut().push(Box::new(work)),
                 }
             }
+            Err(Err(code)) => work(&Err(code)),
         }
+    }
+
+    /// The open replica, or the opening to wait for (begun now if need be), or why there is neither.
+    fn reach(self: &Rc<Self>, key: PartitionKey) -> Result<Rc<Replica>, Result<Rc<Opening>, ErrorCode>> {
+        match self.partitions.slot(key) {
+            Some(Slot::Open(replica)) => Ok(replica),
+            Some(Slot::Opening(opening)) => Err(Ok(opening)),
+            Some(Slot::Failed { code, until_ms }) if clock::now_ms() < until_ms => Err(Err(code)),
+            Some(Slot::Failed { .. }) | None => Err(self.begin_opening(key)),
+        }
+    }
+
+    fn begin_opening(self: &Rc<Self>, key: PartitionKey) -> Result<Rc<Opening>, ErrorCode> {
+        let spec = self.spec_of(key)?;
+        let opening = Rc::new(Opening::default());
+        self.partitions.set(key, Some(Slot::Opening(opening.clone())));
+        let shard = self.clone();
+        let begun = opening.clone();
+        runtime::spawn("open partition", async move {
+            let result = shard.open(&spec).await.map_err(|error| {
+                eprintln!("ringlog: partition {}-{} cannot be opened: {error}", spec.topic, key.partition);
+                error.code()
+            });
+            shard.finish_opening(key, &begun, result);
+        });
+        Ok(opening)
+    }
+
+    /// Without an await in it: nobody can come between the slot and the parked work.
+    fn finish_opening(&self, key: PartitionKey, opening: &Opening, result: Opened) {
+        let slot = match &result {
+            Ok(replica) => {
+                self.after_open(replica);
+                Slot::Open(replica.clone())
+            }
+            Err(code) => Slot::Failed { code: *code, until_ms: clock::now_ms() + REOPEN_AFTER_MS },
+        };
+        self.partitions.set(key, Some(slot));
+        for work in opening.parked.take() {
+            work(&result);
+        }
+        *opening.result.borrow_mut() = Some(result);
+        opening.done.notify();
     }
 
     /// The image may have moved while the partition was being opened.
@@ -96,7 +167,7 @@ impl Shard {
 
     fn spec_of(&self, key: PartitionKey) -> Result<ReplicaSpec, ErrorCode> {
         let view = self.view();
-        let topic = view.image.topic(key.topic_id).ok_or(ErrorCode::UnknownTopicId)?;
+        let topic = view.image.topic(key.topic_id).ok_or(ErrorCode::UnknownTopicOrPartition)?;
         let state = topic.partition(key.partition).ok_or(ErrorCode::UnknownTopicOrPartition)?;
         if view.placement.shard_of(key) != Some(self.index) || self.is_stopping() {
             return Err(ErrorCode::NotLeaderOrFollower);
@@ -118,23 +189,14 @@ impl Shard {
     async fn open(&self, spec: &ReplicaSpec) -> Result<Rc<Replica>, ReplicaError> {
         let key = spec.log.key;
         let dir = &self.facts.data_dir;
-        let found = dir.found().iter().find(|f| f.topic == spec.log.topic && f.partition == key.partition);
-        match found {
-            Some(found) if found.topic_id == Some(key.topic_id) => {
+        match dir.found_partition(&spec.log.topic, key.partition) {
+            // One whose owner cannot be read is opened too: the log looks again, and refuses rather than begin anew.
+            Some(found) if found.topic_id.is_none_or(|id| id == key.topic_id) => {
                 let opened = self.log.open_partition(spec.log.clone(), dir.start_mode(key)).await?;
                 Replica::adopt(opened, spec).await
             }
-            // A folder of an older topic of this name: its deletion was agreed, only the files are left.
-            Some(_) => {
-                if runtime::fs::stat(&dir.path().join(format!("{}-{}", spec.log.topic, key.partition)))
-                    .await
-                    .is_ok_and(|s| s.is_some())
-                {
-                    dir.discard(&spec.log.topic, key.partition).await?;
-                }
-                Replica::create(&self.log, spec).await
-            }
-            None => Replica::create(&self.log, spec).await,
+            // A folder of an older topic of this name was discarded at the start or with its topic.
+            Some(_) | None => Replica::create(&self.log, spec).await,
         }
     }
 
@@ -154,12 +216,17 @@ impl Shard {
             view.image.topics().for_each(|topic| self.update_topic(&view, topic));
         }
         for topic in gone {
-            for partition in 0..topic.partitions.len() as i32 {
-                let key = PartitionKey { topic_id: topic.id, partition: model::PartitionIndex(partition) };
-                if old.placement.shard_of(key) == Some(self.index) {
-                    self.drop_partition(&topic.name, key).await;
-                }
-            }
+            self.drop_topic(old, &topic).await;
+        }
+    }
+
+    /// Several at a time: publishing the image waits for it.
+    async fn drop_topic(self: &Rc<Self>, old: &View, topic: &metadata::Topic) {
+        let key = |partition| PartitionKey { topic_id: topic.id, partition: model::PartitionIndex(partition) };
+        let all = (0..topic.partitions.len() as i32).map(key);
+        let ours: Vec<_> = all.filter(|&key| old.placement.shard_of(key) == Some(self.index)).collect();
+        for some in ours.chunks(DELETIONS_AT_ONCE) {
+            runtime::sync::all(some.iter().map(|&key| self.drop_partition(&topic.name, key)).collect()).await;
         }
     }
 
@@ -175,8 +242,8 @@ impl Shard {
 
     /// Deletes a partition's files: renamed away durably now, unlinked in the background.
     async fn drop_partition(self: &Rc<Self>, topic: &str, key: PartitionKey) {
-        if let Some(Slot::Opening(opened)) = self.partitions.slot(key) {
-            opened.changed().await;
+        if let Some(Slot::Opening(opening)) = self.partitions.slot(key) {
+            opening.done.changed().await;
         }
         let replica = self.partitions.get(key);
         self.partitions.set(key, None);
@@ -191,11 +258,10 @@ impl Shard {
 
     async fn discard_unopened(&self, topic: &str, key: PartitionKey) -> Result<(), log::LogError> {
         let dir = &self.facts.data_dir;
-        let ours = |f: &&log::FoundPartition| {
-            f.topic == topic && f.partition == key.partition && f.topic_id == Some(key.topic_id)
-        };
-        if dir.found().iter().any(|f| ours(&f)) {
-            let aside = dir.discard(topic, key.partition).await?;
+        let found = dir.found_partition(topic, key.partition);
+        if found.is_some_and(|found| found.topic_id == Some(key.topic_id))
+            && let Some(aside) = dir.discard(topic, key.partition, Some(key.topic_id)).await?
+        {
             runtime::fs::remove_dir_all(&aside).await?;
         }
         Ok(())

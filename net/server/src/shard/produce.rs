@@ -4,6 +4,8 @@
 //! arrives in order and appends happen before the handler returns, so batches of a connection keep their order without
 //! a round trip between two of them.
 
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use model::ErrorCode;
@@ -11,7 +13,7 @@ use replica::{Placed, ProduceError, Refused, Replica};
 use runtime::{Responder, clock};
 
 use super::Shard;
-use crate::limits::MAX_PRODUCE_TIMEOUT_MS;
+use crate::limits::{MAX_PRODUCE_TIMEOUT_MS, MIN_PRODUCE_TIMEOUT_MS};
 use crate::mail::{ProduceMail, ProducePart, ProduceResult, ShardReply, ShardRequest};
 
 /// A batch that has its place and waits to be acknowledged.
@@ -26,29 +28,82 @@ enum Outcome {
     Waits(Pending),
 }
 
+/// A request whose parts find their places one after the other. Answered when the last one has.
+struct Collecting {
+    outcomes: RefCell<Vec<Option<Outcome>>>,
+    left: Cell<usize>,
+    acks: i16,
+    deadline_ms: i64,
+    responder: Cell<Option<Responder<ShardRequest, ShardReply>>>,
+}
+
+impl Collecting {
+    fn put(&self, at: usize, outcome: Outcome) {
+        self.outcomes.borrow_mut()[at] = Some(outcome);
+        self.left.set(self.left.get() - 1);
+        if self.left.get() == 0
+            && let Some(responder) = self.responder.take()
+        {
+            let outcomes = self.outcomes.take().into_iter().flatten().collect();
+            settle(outcomes, self.acks, self.deadline_ms, responder);
+        }
+    }
+}
+
+/// Produce mail that came while too many bytes waited for the disk; worked off in order.
+#[derive(Default)]
+pub(crate) struct Braked {
+    queue: RefCell<VecDeque<(ProduceMail, Responder<ShardRequest, ShardReply>)>>,
+    running: Cell<bool>,
+}
+
 impl Shard {
     pub(super) fn on_produce(self: Rc<Self>, mail: ProduceMail, responder: Responder<ShardRequest, ShardReply>) {
-        let replicas: Option<Vec<_>> = mail.parts.iter().map(|part| self.partitions.get(part.key)).collect();
-        let deadline_ms = clock::now_ms() + i64::from(mail.timeout_ms).clamp(0, MAX_PRODUCE_TIMEOUT_MS);
-        match replicas {
-            Some(replicas) => {
-                let wall_ms = clock::wall_ms();
-                let place = |(part, replica): (ProducePart, Rc<Replica>)| append(part, &replica, wall_ms);
-                let outcomes: Vec<_> = mail.parts.into_iter().zip(replicas).map(place).collect();
-                settle(outcomes, mail.acks, deadline_ms, responder);
-            }
-            None => {
-                runtime::spawn("produce", async move {
-                    let mut outcomes = Vec::with_capacity(mail.parts.len());
-                    for part in mail.parts {
-                        outcomes.push(match self.partition(part.key).await {
-                            Ok(replica) => append(part, &replica, clock::wall_ms()),
-                            Err(code) => Outcome::Done(ProduceResult::error(part.slot, code)),
-                        });
-                    }
-                    settle(outcomes, mail.acks, deadline_ms, responder);
-                });
-            }
+        if !self.braked.running.get() && !self.log.is_braked() {
+            self.place(mail, responder);
+            return;
+        }
+        // Bounded by what the connections of all shards may have under way.
+        self.braked.queue.borrow_mut().push_back((mail, responder));
+        if !self.braked.running.replace(true) {
+            runtime::spawn("braked produce", async move {
+                loop {
+                    self.log.wait_room().await;
+                    let next = self.braked.queue.borrow_mut().pop_front();
+                    let Some((mail, responder)) = next else { break };
+                    self.place(mail, responder);
+                }
+                self.braked.running.set(false);
+            });
+        }
+    }
+
+    /// Gives every batch its place, at once where its partition is open. Batches of one partition keep their order in any
+    /// case, because work parked at an opening is done before anyone else sees the partition open.
+    fn place(self: &Rc<Self>, mail: ProduceMail, responder: Responder<ShardRequest, ShardReply>) {
+        let timeout_ms = match mail.acks {
+            // Kafka lets these wait for nothing but the local append, whatever the client's time-out says.
+            0 | 1 => MAX_PRODUCE_TIMEOUT_MS,
+            _ => i64::from(mail.timeout_ms).clamp(MIN_PRODUCE_TIMEOUT_MS, MAX_PRODUCE_TIMEOUT_MS),
+        };
+        let wall_ms = clock::wall_ms();
+        let count = mail.parts.len();
+        let collecting = Rc::new(Collecting {
+            outcomes: RefCell::new((0..count).map(|_| None).collect()),
+            left: Cell::new(count),
+            acks: mail.acks,
+            deadline_ms: clock::now_ms() + timeout_ms,
+            responder: Cell::new(Some(responder)),
+        });
+        for (at, part) in mail.parts.into_iter().enumerate() {
+            let collecting = collecting.clone();
+            self.with_partition(part.key, move |opened| {
+                let outcome = match opened {
+                    Ok(replica) => append(part, replica, wall_ms),
+                    Err(code) => Outcome::Done(ProduceResult::error(part.slot, *code)),
+                };
+                collecting.put(at, outcome);
+            });
         }
     }
 }

@@ -4,7 +4,7 @@
 //! owner appends behind them. Chunks come from a pool that is shared by all shards, because the last reference to a
 //! slice may fall on another shard.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc, dealloc};
 use std::fmt;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -35,8 +35,9 @@ impl Memory {
     fn allocate(capacity: usize, pool: Option<Arc<PoolState>>) -> Memory {
         assert!(capacity > 0 && capacity.is_multiple_of(BLOCK), "chunk capacities are multiples of a block");
         let layout = Memory::layout(capacity);
+        // Not zeroed: only what was written is ever read, and zeroing would touch every page of a chunk that is half used.
         // SAFETY: the layout has a size above zero.
-        let at = unsafe { alloc_zeroed(layout) };
+        let at = unsafe { alloc(layout) };
         let at = NonNull::new(at).unwrap_or_else(|| std::alloc::handle_alloc_error(layout));
         Memory { at, capacity, pool }
     }
@@ -105,9 +106,12 @@ impl Chunk {
     pub fn append_with(&mut self, bytes: &[u8], patch: impl FnOnce(&mut [u8])) {
         assert!(bytes.len() <= self.room(), "the caller checks a chunk's room");
         // SAFETY: the range lies in the allocation, behind every published byte, so no slice aliases it, and `&mut self`
-        // is the only writer.
-        let target = unsafe { std::slice::from_raw_parts_mut(self.memory.at.as_ptr().add(self.len), bytes.len()) };
-        target.copy_from_slice(bytes);
+        // is the only writer. The bytes are initialised by the copy before a reference to them is made.
+        let target = unsafe {
+            let at = self.memory.at.as_ptr().add(self.len);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len());
+            std::slice::from_raw_parts_mut(at, bytes.len())
+        };
         patch(target);
         self.len += bytes.len();
     }

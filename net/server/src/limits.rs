@@ -25,7 +25,7 @@ pub const AUTO_CREATE_PER_REQUEST: usize = 1_000;
 pub const PRODUCER_ID_BLOCK: u32 = 1_000;
 /// Bytes that one shard gives to one Fetch, whatever its limits: what is read from disk for it is held in memory until it
 /// has been sent.
-pub const FETCH_BYTES_PER_SHARD: usize = 16 << 20;
+pub const FETCH_BYTES_PER_SHARD: usize = 8 << 20;
 /// Least share of that for each partition that is read at the same time, in bytes.
 pub const FETCH_SHARE_BYTES: usize = 1 << 20;
 /// Partitions of one Fetch that one shard reads at the same time.

@@ -198,7 +198,8 @@ impl PartitionLog {
         let base = segment.base_offset;
         let mut position = self.start_position(segment, from).await?;
         let slack = self.config().index_interval_bytes.min(IO_MAX) as usize;
-        let mut len = limits.max_bytes.min(IO_MAX as usize) + slack;
+        // One operation, and one pooled chunk of that size; a batch that is larger asks for more below.
+        let mut len = limits.max_bytes.saturating_add(slack).min(IO_MAX as usize);
         while position < segment.size {
             let file = self.direct_file(base, false).await?;
             let len_now = len.min((segment.size - position) as usize);

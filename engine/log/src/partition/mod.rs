@@ -133,6 +133,8 @@ pub struct PartitionLog {
     /// Segments out of the list whose files are still there, until `file.delete.delay.ms` is over.
     pub(crate) to_unlink: RefCell<BTreeSet<Offset>>,
     retention_bound: Cell<Offset>,
+    /// Offsets of closed segments that one reader has read past the page cache, from and to.
+    pub(crate) read_past_cache: Cell<(Offset, Offset)>,
 }
 
 /// Everything that a partition begins with.
@@ -173,6 +175,7 @@ impl PartitionLog {
             last_append_at_ms: Cell::new(0),
             to_unlink: RefCell::default(),
             retention_bound: Cell::new(Offset(i64::MAX)),
+            read_past_cache: Cell::new((Offset::ZERO, Offset::ZERO)),
             state: RefCell::new(start.state),
         })
     }

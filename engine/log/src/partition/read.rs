@@ -176,7 +176,7 @@ impl PartitionLog {
     async fn read_disk(&self, from: Offset, limits: ReadLimits) -> Result<ReadSlices, LogError> {
         let segment = self.segment_of(from).await?;
         let part = if segment.open {
-            self.read_open(segment, from, limits).await?
+            self.read_direct(segment, from, limits).await?
         } else {
             self.read_closed(segment, from, limits).await?
         };
@@ -188,8 +188,8 @@ impl PartitionLog {
         }
     }
 
-    /// A direct read of what an open segment has on disk but no longer in memory. `None`: there is no such batch.
-    async fn read_open(
+    /// A direct read of what a segment has on disk but not in memory. `None`: there is no such batch.
+    pub(crate) async fn read_direct(
         &self,
         segment: SegmentRef,
         from: Offset,

@@ -1,6 +1,6 @@
-//! Reads of closed segments. A window of a few MiB is read ahead through the page cache on the pool thread and its
-//! CRCs are checked there; ranges so verified leave by `sendfile`, for any number of lagging groups. Damage refuses the
-//! range that holds it and no other.
+//! Reads of closed segments. A lone reader is served by direct reads, as from an open segment. For a second one a window of
+//! a few MiB is read ahead through the page cache on the pool thread and its CRCs are checked there; ranges so verified
+//! leave by `sendfile`, for any number of lagging groups. Damage refuses the range that holds it and no other.
 
 use bytes::Bytes;
 use model::batch::HEADER_LEN;
@@ -87,8 +87,16 @@ impl PartitionLog {
         from: Offset,
         limits: ReadLimits,
     ) -> Result<Option<ReadSlices>, LogError> {
+        let known = self.known_window(segment, from);
+        if known.is_none() && self.is_first_reader(from) {
+            let read = self.read_direct(segment, from, limits).await?;
+            if let Some(read) = &read {
+                self.read_past_cache.set((self.read_past_cache.get().0, read.next_offset));
+            }
+            return Ok(read);
+        }
         let file = self.shared_file(segment.base_offset).await?;
-        let window = match self.known_window(segment, from) {
+        let window = match known {
             Some(window) => window,
             None => match self.verify_window(&file, segment, from).await? {
                 Some(window) => window,
@@ -96,6 +104,16 @@ impl PartitionLog {
             },
         };
         self.cut_window(&file, &window, from, limits).await.map(Some)
+    }
+
+    /// Whether nobody read this offset lately. The first reader of a range reads it past the page cache, into memory that is
+    /// used again; whoever comes to it after that brings it into the page cache for all who follow.
+    fn is_first_reader(&self, from: Offset) -> bool {
+        let (low, high) = self.read_past_cache.get();
+        if from != high && !(low..high).contains(&from) {
+            self.read_past_cache.set((from, from));
+        }
+        !(low..high).contains(&from)
     }
 
     fn window_before(&self, segment: SegmentRef, from: Offset) -> Option<Rc<VerifiedWindow>> {

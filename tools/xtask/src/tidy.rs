@@ -80,7 +80,7 @@ fn check_top_level(root: &Path, findings: &mut Vec<String>) -> Result<(), String
         let name = name_of(&path);
         // What a run leaves in its working folder is ignored by git and no part of the tree.
         let foreign = !name.starts_with('.') && !TOP_LEVEL.contains(&name.as_str()) && name != "ringlog-data";
-        if foreign && name != "rustfmt.toml" {
+        if foreign {
             findings.push(format!("{name}: the top level is fixed; put it into one of its folders"));
         }
     }

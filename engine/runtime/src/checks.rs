@@ -122,6 +122,21 @@ pub fn prepare_data_dir(dir: &Path) -> Result<(), HostError> {
     })
 }
 
+/// Whether the folder lies in memory (tmpfs, ramfs), where a sync makes nothing durable.
+pub fn is_in_memory(dir: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    const TMPFS: i64 = 0x0102_1994;
+    const RAMFS: i64 = 0x8584_58f6;
+    let Ok(name) = std::ffi::CString::new(dir.as_os_str().as_bytes()) else { return false };
+    // SAFETY: an all-zero statfs is a valid value, `name` ends with a zero byte and `out` is a valid place.
+    let (rc, kind) = unsafe {
+        let mut out: libc::statfs = std::mem::zeroed();
+        let rc = libc::statfs(name.as_ptr(), &raw mut out);
+        (rc, out.f_type as i64)
+    };
+    rc == 0 && (kind == TMPFS || kind == RAMFS)
+}
+
 /// CPUs this process may run on.
 pub fn allowed_cpus() -> Vec<usize> {
     core_affinity::get_core_ids().unwrap_or_default().into_iter().map(|c| c.id).collect()

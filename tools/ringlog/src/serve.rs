@@ -135,6 +135,9 @@ fn print_block(config: &BrokerConfig, started: &Started, cpus: &[usize], pinned:
     let how = if pinned { "pinned" } else { "not pinned, --tuning FILE pins them" };
     let cpu_text = format!("on CPUs {} ({how})", list.join(", "));
     let durability = match config.topic_defaults.durability {
+        _ if checks::is_in_memory(std::path::Path::new(&config.node.log_dir)) => {
+            "memory: the data folder is on tmpfs, a restart of the host loses everything"
+        }
         Durability::Fsync => "fsync: acks=all answers after the data is on stable storage",
         Durability::Memory => "memory: acks=all answers before the data is on stable storage",
     };

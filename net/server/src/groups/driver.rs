@@ -18,7 +18,7 @@ use replica::Replica;
 use runtime::sync::{LocalQueue, OneshotReceiver, OneshotSender, before, oneshot};
 use runtime::{Notify, TaskGroup, clock};
 
-use super::limits::LOAD_WAIT_MS;
+use super::limits::{LOAD_WAIT_MS, RELOAD_AFTER_MS};
 use super::{batches, load};
 use crate::shard::Shard;
 
@@ -144,7 +144,11 @@ impl GroupDriver {
                 Err(error) => {
                     let partition = driver.key.partition;
                     eprintln!("ringlog: groups of offsets partition {partition} cannot be loaded: {error}");
-                    driver.set_phase(Phase::Unloaded);
+                    // Every heartbeat would try again: not at once.
+                    shard.pause_ms(RELOAD_AFTER_MS).await;
+                    if driver.phase.get() != Phase::Stopped {
+                        driver.set_phase(Phase::Unloaded);
+                    }
                 }
             }
         });

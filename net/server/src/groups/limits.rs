@@ -18,3 +18,6 @@ pub const MAX_RECORD_BYTES: usize = 32 << 20;
 pub const GROUPS_AT_ONCE: usize = 128;
 /// Sentences printed for records that one load leaves out; the rest is counted.
 pub const PRINTED_PER_LOAD: u64 = 5;
+
+/// Milliseconds until a coordinator that could not be loaded is tried again.
+pub const RELOAD_AFTER_MS: i64 = 1_000;

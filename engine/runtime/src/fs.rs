@@ -96,6 +96,20 @@ pub async fn read_if_there(path: &Path, limit: usize) -> Result<Option<Vec<u8>>,
     }
 }
 
+/// Reads many small files in one go: with thousands of them the way to the pool thread costs more than the reading. `None`
+/// for one that is not there, cannot be read or is larger than `limit`.
+pub async fn read_each(paths: Vec<PathBuf>, limit: usize) -> Result<Vec<Option<Vec<u8>>>, IoError> {
+    on_pool("cannot read", Path::new("many files"), move |_| {
+        let read = |path: &PathBuf| {
+            let mut out = Vec::new();
+            File::open(path).ok()?.take(limit as u64 + 1).read_to_end(&mut out).ok()?;
+            (out.len() <= limit).then_some(out)
+        };
+        Ok(paths.iter().map(read).collect())
+    })
+    .await
+}
+
 /// Reads `len` bytes at `position` through the page cache; fewer at the end of the file.
 pub async fn read_at(path: &Path, position: u64, len: usize) -> Result<Vec<u8>, IoError> {
     on_pool("cannot read", path, move |p| {

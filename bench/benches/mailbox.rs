@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use runtime::mailbox::Mailboxes;
-use runtime::shard::{ShardSpec, start};
+use runtime::shard::{HelperSpec, ShardSpec, start};
 use runtime::{Post, TaskGroup, clock};
 
 /// Time of `calls` round trips from shard 0 to shard 1 with `lanes` under way at once.
@@ -13,7 +13,7 @@ fn round_trips(calls: u64, lanes: u64) -> Duration {
     let specs = vec![ShardSpec { io_memory_bytes: 1 << 20, ..ShardSpec::default() }; 2];
     let (done, finished) = std::sync::mpsc::channel::<()>();
     let finished = std::sync::Arc::new(std::sync::Mutex::new(finished));
-    let running = start(&specs, None, move |shard| {
+    let running = start(&specs, HelperSpec::default(), move |shard| {
         let (boxes, done, finished) = (boxes.clone(), done.clone(), finished.clone());
         async move {
             let post = Post::new(boxes, shard.index);

@@ -38,7 +38,7 @@ pub use error::IoError;
 pub use file::{DirectFile, OpenMode};
 pub use mailbox::{Post, Responder};
 pub use net::{AcceptQueue, Acceptor, Socket};
-pub use shard::{RunningShards, ShardContext, ShardSpec};
+pub use shard::{HelperSpec, RunningShards, ShardContext, ShardSpec};
 pub use shared_file::SharedFile;
 pub use sync::Notify;
 pub use task::{TaskGroup, TaskHandle, spawn, spawn_blocking};

@@ -10,7 +10,7 @@ pub const INBOX_VECTORS: usize = 1024;
 pub const MAILBOX_BATCH: usize = 64;
 /// Vectors that the inbox task handles before other tasks get a turn.
 pub const INBOX_TURN: usize = 16;
-/// Milliseconds between two pulses.
+/// Milliseconds between two pulses, where nothing else is set.
 pub const PULSE_INTERVAL_MS: u64 = 4;
 /// Pulses without an echo after which a shard counts as dead. glommio counts waker references in 16 bits, so this has
 /// to stay well below 32 767.

@@ -83,21 +83,28 @@ pub struct Bound {
 }
 
 impl Bound {
-    pub fn bind(address: SocketAddr) -> io::Result<Bound> {
-        // std sets SO_REUSEADDR and a backlog of 4096 capped by the kernel.
-        Ok(Bound { listener: TcpListener::bind(address)? })
+    /// `backlog`: connections that the kernel completes before they are accepted; it caps it at net.core.somaxconn.
+    pub fn bind(address: SocketAddr, backlog: u32) -> io::Result<Bound> {
+        // std sets SO_REUSEADDR, and a backlog of its own; listening again replaces that.
+        let listener = TcpListener::bind(address)?;
+        let backlog = libc::c_int::try_from(backlog).unwrap_or(libc::c_int::MAX);
+        // SAFETY: the descriptor is a listening socket that `listener` keeps open.
+        if unsafe { libc::listen(listener.as_raw_fd(), backlog) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Bound { listener })
     }
 
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Starts accepting for `shards` shards, with at most `max_connections` open at once; further ones are closed at
-    /// once. `cpu` pins the thread.
+    /// Starts accepting for `shards` shards, with at most `max_connections` open at once (it may be changed while running);
+    /// further ones are closed at once. `cpu` pins the thread.
     pub fn accept(
         self,
         shards: usize,
-        max_connections: usize,
+        max_connections: Arc<AtomicUsize>,
         cpu: Option<usize>,
     ) -> io::Result<(Acceptor, Vec<AcceptQueue>)> {
         let (senders, queues): (Vec<_>, Vec<_>) = (0..shards)
@@ -133,7 +140,7 @@ struct AcceptLoop {
     stopped: Arc<AtomicBool>,
     counts: Arc<Counts>,
     senders: Vec<flume::Sender<Accepted>>,
-    max_connections: usize,
+    max_connections: Arc<AtomicUsize>,
     /// Given up to accept and close one connection when the process has no descriptor left: otherwise the listener
     /// would spin on a connection it cannot take.
     reserve: Option<File>,
@@ -152,7 +159,7 @@ impl AcceptLoop {
     }
 
     fn place(&self, stream: std::net::TcpStream, peer: SocketAddr) {
-        if self.counts.total() >= self.max_connections {
+        if self.counts.total() >= self.max_connections.load(Ordering::Relaxed) {
             return;
         }
         let _ = stream.set_nodelay(true);

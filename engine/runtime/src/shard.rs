@@ -30,6 +30,21 @@ impl Default for ShardSpec {
     }
 }
 
+/// The threads that are no shards.
+#[derive(Clone, Copy, Debug)]
+pub struct HelperSpec {
+    /// CPU to pin them to, if anywhere.
+    pub cpu: Option<usize>,
+    /// Milliseconds between two pulses.
+    pub pulse_interval_ms: u64,
+}
+
+impl Default for HelperSpec {
+    fn default() -> HelperSpec {
+        HelperSpec { cpu: None, pulse_interval_ms: crate::limits::PULSE_INTERVAL_MS }
+    }
+}
+
 /// Who this shard is; given to its main task.
 #[derive(Clone, Debug)]
 pub struct ShardContext {
@@ -65,7 +80,7 @@ pub struct RunningShards<T: Send + 'static> {
 
 /// Starts `specs.len()` shards. `main` is called once on each shard's own thread with its context and gives the
 /// shard's main task; the shard ends when that task does.
-pub fn start<M, F, T>(specs: &[ShardSpec], pulse_cpu: Option<usize>, main: M) -> Result<RunningShards<T>, StartError>
+pub fn start<M, F, T>(specs: &[ShardSpec], helpers: HelperSpec, main: M) -> Result<RunningShards<T>, StartError>
 where
     M: Fn(ShardContext) -> F + Clone + Send + 'static,
     F: Future<Output = T> + 'static,
@@ -83,7 +98,7 @@ where
             .map_err(|e| StartError::Executor { shard: index, text: e.to_string() })?;
         handles.push(handle);
     }
-    let pulse = PulseThread::start(pulses, crate::limits::PULSE_INTERVAL_MS, pulse_cpu).map_err(StartError::Pulse)?;
+    let pulse = PulseThread::start(pulses, helpers.pulse_interval_ms, helpers.cpu).map_err(StartError::Pulse)?;
     Ok(RunningShards { handles, _pulse: pulse })
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::shard::{ShardSpec, start};
+use crate::shard::{HelperSpec, ShardSpec, start};
 
 /// Runs `main` on one shard and gives its result. A panic in it ends the test process with the task's name and text.
 pub fn run<F, T>(main: impl Fn() -> F + Clone + Send + 'static) -> T
@@ -12,7 +12,7 @@ where
     T: Send + 'static,
 {
     let spec = ShardSpec { io_memory_bytes: 4 << 20, ..ShardSpec::default() };
-    let running = start(&[spec], None, move |_| main()).expect("a test host can run a shard");
+    let running = start(&[spec], HelperSpec::default(), move |_| main()).expect("a test host can run a shard");
     let mut results = running.join().expect("a test's shard ends by itself");
     results.remove(0)
 }

@@ -4,11 +4,13 @@
 use std::cell::Cell;
 use std::io::{Read, Write};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use ringlog_runtime::net::{Bound, Part};
-use ringlog_runtime::shard::{ShardSpec, start};
+use ringlog_runtime::shard::{HelperSpec, ShardSpec, start};
 use ringlog_runtime::testing::{TempDir, run};
 use ringlog_runtime::{DirectFile, OpenMode, Post, SharedFile, clock, fs, mailbox::Mailboxes, spawn, sync, task};
 
@@ -23,7 +25,7 @@ fn round_trips_between_shards_never_hang() {
     const CALLS: u64 = 100_000;
     const OUTSTANDING: u64 = 64;
     let boxes = Mailboxes::<u64, u64>::new(2);
-    let running = start(&two(), None, move |shard| {
+    let running = start(&two(), HelperSpec::default(), move |shard| {
         let boxes = boxes.clone();
         async move {
             let post = Post::new(boxes, shard.index);
@@ -144,11 +146,11 @@ fn sockets_echo_under_load() {
     let path = dir.path().join("file");
     let content: Vec<u8> = (0..1_000_000u32).map(|i| (i % 253) as u8).collect();
     std::fs::write(&path, &content).unwrap();
-    let bound = Bound::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let bound = Bound::bind("127.0.0.1:0".parse().unwrap(), 128).unwrap();
     let address = bound.local_addr().unwrap();
-    let (acceptor, queues) = bound.accept(2, 100, None).unwrap();
+    let (acceptor, queues) = bound.accept(2, Arc::new(AtomicUsize::new(100)), None).unwrap();
     let queues = std::sync::Arc::new(std::sync::Mutex::new(queues));
-    let running = start(&two(), None, move |_shard| {
+    let running = start(&two(), HelperSpec::default(), move |_shard| {
         let queue = queues.lock().unwrap().pop().unwrap();
         let path = path.clone();
         async move {
@@ -208,15 +210,25 @@ fn sockets_echo_under_load() {
 
 #[test]
 fn connections_beyond_the_bound_are_closed() {
-    let bound = Bound::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let bound = Bound::bind("127.0.0.1:0".parse().unwrap(), 128).unwrap();
     let address = bound.local_addr().unwrap();
-    let (acceptor, queues) = bound.accept(1, 2, None).unwrap();
+    let bound_on_connections = Arc::new(AtomicUsize::new(2));
+    let (acceptor, queues) = bound.accept(1, bound_on_connections.clone(), None).unwrap();
     let first = std::net::TcpStream::connect(address).unwrap();
     let second = std::net::TcpStream::connect(address).unwrap();
     let mut third = std::net::TcpStream::connect(address).unwrap();
     third.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     assert_eq!(third.read(&mut [0; 1]).unwrap(), 0);
     assert_eq!(acceptor.connections(), 2);
+    // Raised while running: the next one stays.
+    bound_on_connections.store(3, Ordering::Relaxed);
+    let fourth = std::net::TcpStream::connect(address).unwrap();
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    while acceptor.connections() < 3 {
+        assert!(std::time::Instant::now() < deadline, "the raised bound is not followed");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(fourth);
     drop((first, second, queues));
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
 use log::{DataDir, FoundPartition, Identity, LogError, LogShard, LogShardConfig};
@@ -44,6 +44,8 @@ pub struct Boot {
     pub config: BrokerConfig,
     pub data_dir: PathBuf,
     pub advertised: (String, u16),
+    /// `max.connections` as the acceptor sees it.
+    pub max_connections: Arc<AtomicUsize>,
 }
 
 /// What shard 0 found.
@@ -181,6 +183,7 @@ async fn lead(boot: &Boot, shards: usize) -> Result<(Arc<NodeFacts>, Rc<Cluster>
         data_dir_path: boot.data_dir.clone(),
         base_config: boot.config.clone(),
         next_id: AtomicU64::new(1),
+        max_connections: boot.max_connections.clone(),
     });
     Ok((facts, cluster))
 }

@@ -6,13 +6,8 @@ pub const PIPELINE_DEPTH: usize = 256;
 pub const READ_BYTES: usize = 64 << 10;
 /// A frame's buffer grows in steps of this size as its bytes arrive, whatever its prefix announces.
 pub const FRAME_GROWTH_BYTES: usize = 1 << 20;
-/// Largest frame of a connection that has not authenticated, in bytes (there is no authentication yet, so the
-/// configured `socket.request.max.bytes` applies to everyone).
-pub const MAX_CLIENT_ID: usize = 256;
 /// Longest wait that a Fetch may ask for, milliseconds.
 pub const MAX_FETCH_WAIT_MS: i64 = 300_000;
-/// Milliseconds that a request may wait for the metadata quorum.
-pub const PROPOSAL_TIMEOUT_MS: i64 = 30_000;
 /// Longest produce time-out that is honoured, milliseconds.
 pub const MAX_PRODUCE_TIMEOUT_MS: i64 = 600_000;
 /// Sweeps for idle connections: milliseconds between two.

@@ -9,6 +9,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
 use log::DataDirError;
@@ -18,7 +19,7 @@ use model::config::BrokerConfig;
 use runtime::checks::{self, HostError};
 use runtime::net::Bound;
 use runtime::shard::RunningShards;
-use runtime::{Acceptor, ChunkPool, IoError, ShardSpec};
+use runtime::{Acceptor, ChunkPool, HelperSpec, IoError, ShardSpec};
 
 use crate::boot::{Boot, run_shard};
 use crate::mail::{ShardReply, ShardRequest};
@@ -120,9 +121,9 @@ impl Node {
         let advertised = advertised(&options.config, address);
 
         let shards = options.shards.len();
-        let max_connections = options.config.connections.max_connections;
+        let max_connections = Arc::new(AtomicUsize::new(options.config.connections.max_connections));
         let (acceptor, queues) = bound
-            .accept(shards, max_connections, options.helper_cpu)
+            .accept(shards, max_connections.clone(), options.helper_cpu)
             .map_err(|e| StartError::Io(IoError::bare("the acceptor thread", e)))?;
         let (stops, stop_receivers): (Vec<_>, Vec<_>) = (0..shards).map(|_| flume::bounded(1)).unzip();
         let (fact_senders, fact_receivers): (Vec<_>, Vec<_>) = (0..shards).map(|_| flume::bounded(1)).unzip();
@@ -142,12 +143,14 @@ impl Node {
             config: options.config.clone(),
             data_dir,
             advertised: advertised.clone(),
+            max_connections,
         });
+        let pulse_interval_ms = options.config.shards.pulse_interval_ms;
+        let helpers = HelperSpec { cpu: options.helper_cpu, pulse_interval_ms };
         let main_boot = boot.clone();
-        let running = runtime::shard::start(&options.shards, options.helper_cpu, move |context| {
-            run_shard(main_boot.clone(), context)
-        })
-        .map_err(StartError::Shards)?;
+        let running =
+            runtime::shard::start(&options.shards, helpers, move |context| run_shard(main_boot.clone(), context))
+                .map_err(StartError::Shards)?;
         drop(boot);
         let mut summary = None;
         for _ in 0..shards {
@@ -193,7 +196,8 @@ fn bind(config: &BrokerConfig) -> Result<Bound, StartError> {
         .map_err(|e| StartError::Address { text: text.clone(), why: e.to_string() })?
         .next()
         .ok_or_else(|| StartError::Address { text: text.clone(), why: "the name has no address".to_string() })?;
-    Bound::bind(address).map_err(|source| StartError::Listen { address: text, source })
+    Bound::bind(address, config.connections.listen_backlog)
+        .map_err(|source| StartError::Listen { address: text, source })
 }
 
 /// What clients are told; port 0 stands for the port that was picked.

@@ -7,7 +7,7 @@
 
 use model::batch::{BatchError, RecordIter};
 use model::compression;
-use model::config::{Durability, TimestampType, TopicConfig, Validation};
+use model::config::{TimestampType, TopicConfig, Validation};
 use model::{BatchHeader, BatchView, Codec, ErrorCode, Offset};
 
 use crate::limits::MAX_NAMED_RECORDS;
@@ -241,11 +241,6 @@ fn walk(payload: &[u8], view: &BatchView<'_>, config: &TopicConfig, window: Opti
         Some(&(_, message)) => Err(Refused { code, message, records: blamed }),
         None => Ok(max_timestamp_ms),
     }
-}
-
-/// Whether an append moves the durable end by itself.
-pub fn is_memory_only(config: &TopicConfig) -> bool {
-    config.durability == Durability::Memory
 }
 
 #[cfg(test)]

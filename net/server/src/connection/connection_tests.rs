@@ -21,9 +21,9 @@ use crate::shard::{NodeFacts, ShardParts};
 
 /// A client, and this side's end of it.
 async fn pair() -> (TcpStream, Socket, Acceptor) {
-    let bound = Bound::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let bound = Bound::bind(SocketAddr::from(([127, 0, 0, 1], 0)), 16).unwrap();
     let address = bound.local_addr().unwrap();
-    let (acceptor, queues) = bound.accept(1, 10, None).unwrap();
+    let (acceptor, queues) = bound.accept(1, std::sync::Arc::new(10.into()), None).unwrap();
     let client = TcpStream::connect(address).unwrap();
     let socket = queues[0].next().await.unwrap();
     (client, socket, acceptor)
@@ -56,6 +56,7 @@ async fn shard(folder: &std::path::Path) -> Rc<Shard> {
         data_dir_path: folder.to_path_buf(),
         base_config: (*view.config).clone(),
         next_id: AtomicU64::new(1),
+        max_connections: Arc::default(),
     };
     let mut log_config = LogShardConfig::new(0, ChunkPool::new(8 << 20));
     log_config.io_bytes = 2 << 20;

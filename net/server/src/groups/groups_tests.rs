@@ -86,6 +86,7 @@ impl Start {
             data_dir_path: path.to_path_buf(),
             base_config: (*view.config).clone(),
             next_id: AtomicU64::new(1),
+            max_connections: Arc::default(),
         };
         let mut log_config = LogShardConfig::new(0, ChunkPool::new(8 << 20));
         log_config.io_bytes = 2 << 20;

@@ -41,6 +41,7 @@ async fn shard(folder: &Path, image: Image) -> Rc<Shard> {
         data_dir_path: folder.to_path_buf(),
         base_config: (*view.config).clone(),
         next_id: AtomicU64::new(1),
+        max_connections: Arc::default(),
     };
     let mut log_config = LogShardConfig::new(0, ChunkPool::new(8 << 20));
     log_config.io_bytes = 2 << 20;

@@ -12,7 +12,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use log::{DataDir, LogShard};
 use model::NodeId;
@@ -45,6 +45,8 @@ pub struct NodeFacts {
     pub base_config: BrokerConfig,
     /// Ids that are unique over all shards: fetch sessions, waits.
     pub next_id: AtomicU64,
+    /// `max.connections` in force, for the acceptor; shard 0 keeps it current.
+    pub max_connections: Arc<AtomicUsize>,
 }
 
 impl NodeFacts {
@@ -189,6 +191,9 @@ impl Shard {
     /// Takes a newer view: replicas follow, partitions of deleted topics go. Called through shard 0's publishing only, so
     /// views arrive in order.
     pub async fn apply(self: &Rc<Self>, view: View) {
+        if self.index == 0 {
+            self.facts.max_connections.store(view.config.connections.max_connections, Ordering::Relaxed);
+        }
         let old = self.view.replace(Rc::new(view));
         self.follow(&old).await;
     }

@@ -14,6 +14,7 @@ use glommio::io::{DmaFile, OpenOptions};
 
 use crate::buffers::ChunkPool;
 use crate::error::{IoError, from_glommio};
+use crate::faults::{self, Operation};
 use crate::limits::{BLOCK, MAX_IO_BYTES};
 
 /// How a file is opened.
@@ -103,6 +104,7 @@ impl DirectFile {
         if len == 0 {
             return Ok(());
         }
+        faults::check(Operation::Write, "cannot write", &self.path)?;
         let padded = len.next_multiple_of(BLOCK);
         let mut buffer = self.file.alloc_dma_buffer(padded);
         let target = buffer.as_bytes_mut();
@@ -136,6 +138,7 @@ impl DirectFile {
     }
 
     async fn read_pieces(&self, position: u64, len: usize, mut take: impl FnMut(&[u8])) -> Result<(), IoError> {
+        faults::check(Operation::Read, "cannot read", &self.path)?;
         let from = position / BLOCK as u64 * BLOCK as u64;
         let to = (position + len as u64).next_multiple_of(BLOCK as u64);
         let (mut at, mut taken) = (from, 0);
@@ -157,12 +160,14 @@ impl DirectFile {
     }
 
     pub async fn fdatasync(&self) -> Result<(), IoError> {
+        faults::check(Operation::Sync, "cannot sync", &self.path)?;
         self.file.fdatasync().await.map_err(|e| self.fail("cannot sync", e))
     }
 
     /// Makes the file `size` bytes long with its blocks reserved; the new bytes read as zeros. File systems without
     /// fallocate get the length alone.
     pub async fn preallocate(&self, size: u64) -> Result<(), IoError> {
+        faults::check(Operation::Reserve, "cannot reserve space for", &self.path)?;
         match self.file.pre_allocate(size, false).await {
             Ok(()) => Ok(()),
             Err(e) => {

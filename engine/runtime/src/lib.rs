@@ -10,6 +10,7 @@
 //! * [`pulse`]: the thread that keeps every shard awake, and the stall figure it gives.
 //! * [`file`]: direct I/O; [`fs`]: small file work on a pool thread; [`shared_file`]: page cache for `sendfile`.
 //! * [`net`]: acceptor thread and sockets; [`buffers`]: aligned ref-counted chunks.
+//! * [`faults`]: errors of the disk for tests (feature `faults`).
 //! * [`sync`]: events and channels within a shard; [`clock`]; [`random`]; [`checks`]: what a host must offer; [`signals`].
 //!
 //! Ownership: what is `Rc` here never leaves its shard. What crosses is a mailbox message, a [`buffers::Chunk`] slice
@@ -19,6 +20,7 @@ pub mod buffers;
 pub mod checks;
 pub mod clock;
 pub mod error;
+pub mod faults;
 pub mod file;
 pub mod fs;
 pub mod limits;

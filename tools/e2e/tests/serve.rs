@@ -210,3 +210,37 @@ fn node_zero_is_a_node() {
     requests::create_topic(&mut raw, "t", 1, &[]);
     assert_eq!(requests::produce(&mut raw, "t", &ringlog_e2e::batch::Batch::of(&["a"])), 0);
 }
+
+/// The broker on a host that refuses `what` (see `tools/clients/refuse.py`).
+fn serve_refusing(what: &str, dir: &TempDir) -> Command {
+    let mut command = Command::new("python3");
+    command.arg(place::workspace().join("tools/clients/refuse.py")).arg(what).arg(place::ringlog());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(dir.path());
+    command
+}
+
+#[test]
+fn a_host_without_io_uring_or_direct_io_is_told_what_to_do() {
+    if skip_on_kafka(NOT_KAFKA) {
+        return;
+    }
+    let dir = TempDir::new();
+    refused(&mut serve_refusing("io_uring-forbidden", &dir), &["io_uring is forbidden", "kernel.io_uring_disabled"]);
+    refused(&mut serve_refusing("io_uring-missing", &dir), &["no io_uring", "Linux 5.15"]);
+    let folder = dir.path().to_str().unwrap().to_owned();
+    refused(&mut serve_refusing("direct-io", &dir), &["refuses direct I/O", &folder, "ext4"]);
+}
+
+#[test]
+fn too_little_lockable_memory_is_refused() {
+    if skip_on_kafka(NOT_KAFKA) {
+        return;
+    }
+    let dir = TempDir::new();
+    // The shell's own limit holds for what it starts, root or not.
+    let line = "ulimit -l 64 && exec \"$@\"";
+    let mut command = Command::new("bash");
+    command.args(["-c", line, "bash"]).arg(place::ringlog());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(dir.path());
+    refused(&mut command, &["RLIMIT_MEMLOCK is 64 KiB", "ulimit -l"]);
+}

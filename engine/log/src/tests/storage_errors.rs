@@ -1,3 +1,4 @@
+use runtime::faults::{self, Fault, Operation};
 use runtime::testing::{TempDir, run};
 
 use super::*;
@@ -113,5 +114,121 @@ fn a_damaged_length_in_the_open_segment_is_an_error_and_no_endless_read() {
         }
         drop(log);
         node.crash().await;
+    });
+}
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+/// The next `times` operations of this kind on topic `t`'s files fail.
+fn fail(operation: Operation, errno: i32, times: usize) {
+    faults::inject(Fault { operation, path_part: "/t-0/".into(), passes: 0, times, errno });
+}
+
+#[test]
+fn a_failed_sync_is_never_tried_again_and_never_acknowledged() {
+    run(|| async {
+        let temp = TempDir::new("log-sync-fails");
+        let node = Node::start(temp.path()).await;
+        let (log, other) = (node.open("t", LogConfig::default()).await, node.open("other", LogConfig::default()).await);
+        put(&log, &batch(&[1])).await;
+        fail(Operation::Sync, EIO, 1);
+        let second = append(&log, &batch(&[2]));
+        let error = log.wait_durable(second.next_offset).await.unwrap_err();
+        assert!(matches!(&error, LogError::Storage(text) if text.contains("cannot sync")), "{error}");
+        assert_eq!(faults::clear(), 0);
+        // The device works again, but the kernel may have dropped the pages: a later sync would prove nothing.
+        assert!(matches!(log.append(&batch(&[3]), Patch::leader(EPOCH)), Err(LogError::Storage(_))));
+        assert_eq!(log.durable_end(), Offset(1));
+        assert_eq!(read(&log, 0, everything()).await.unwrap(), vec![(0, 1)]);
+        // The same device's other partitions go on.
+        put(&other, &batch(&[1])).await;
+        assert_eq!(node.shard.stats().unwritten_bytes, 0);
+        assert!(node.shard.stop_clean().await.is_err(), "a poisoned log is no clean stop");
+        drop((log, other, node));
+        // After a restart what was acknowledged is there; the batch that failed may be, whole, or not.
+        let node = Node::start(temp.path()).await;
+        assert!(!node.dir.was_clean());
+        let log = node.open("t", LogConfig::default()).await;
+        let found = read_all(&log, 0, 1 << 20).await;
+        assert!(found == [(0, 1)] || found == [(0, 1), (1, 1)], "{found:?}");
+        put(&log, &batch(&[4])).await;
+        drop(log);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn batches_behind_a_failed_sync_fail_with_it_though_their_own_went_well() {
+    run(|| async {
+        let temp = TempDir::new("log-sync-overlap");
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        put(&log, &batch(&[1])).await;
+        fail(Operation::Sync, EIO, 1);
+        // Many rounds overlap; only the first sync fails.
+        let mut waits = Vec::new();
+        for i in 0..20 {
+            match log.append(&batch(&[i]), Patch::leader(EPOCH)) {
+                Ok(appended) => {
+                    let log = log.clone();
+                    waits.push(runtime::spawn("wait", async move { log.wait_durable(appended.next_offset).await }));
+                }
+                Err(error) => assert!(matches!(error, LogError::Storage(_)), "{error}"),
+            }
+            runtime::task::yield_now().await;
+        }
+        assert!(!waits.is_empty());
+        for wait in waits {
+            assert!(matches!(wait.join().await.unwrap(), Err(LogError::Storage(_))));
+        }
+        assert_eq!(faults::clear(), 0);
+        assert_eq!(log.durable_end(), Offset(1));
+        drop(log);
+        node.crash().await;
+    });
+}
+
+#[test]
+fn a_failed_direct_write_poisons_and_a_full_device_before_the_write_brakes() {
+    run(|| async {
+        let temp = TempDir::new("log-write-fails");
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        fail(Operation::Reserve, ENOSPC, 1);
+        let first = append(&log, &batch(&[1]));
+        // Refused while the device is full, and written once there is room again: nothing is lost.
+        log.wait_durable(first.next_offset).await.unwrap();
+        assert_eq!(faults::clear(), 0);
+        fail(Operation::Write, EIO, 1);
+        let second = append(&log, &batch(&[2]));
+        assert!(matches!(log.wait_durable(second.next_offset).await, Err(LogError::Storage(_))));
+        assert_eq!(faults::clear(), 0);
+        assert_eq!(read(&log, 0, everything()).await.unwrap(), vec![(0, 1)]);
+        drop(log);
+        node.crash().await;
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        assert_eq!(read_all(&log, 0, 1 << 20).await, vec![(0, 1)]);
+        drop(log);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn a_failed_read_is_an_error_of_that_read_alone() {
+    run(|| async {
+        let temp = TempDir::new("log-read-fails");
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        put(&log, &batch(&[1])).await;
+        log.drop_tail();
+        fail(Operation::Read, EIO, 1);
+        assert!(read(&log, 0, everything()).await.is_err());
+        assert_eq!(faults::clear(), 0);
+        assert_eq!(read(&log, 0, everything()).await.unwrap(), vec![(0, 1)]);
+        put(&log, &batch(&[2])).await;
+        drop(log);
+        node.stop().await;
     });
 }

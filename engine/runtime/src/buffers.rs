@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
-use crate::limits::BLOCK;
+use crate::limits::{BLOCK, MAPPED_CHUNK_BYTES};
 
 /// The memory of a chunk. Owned by the chunk's writer and all slices together.
 struct Memory {
@@ -27,19 +27,46 @@ unsafe impl Send for Memory {}
 // SAFETY: shared access goes only to bytes below the published length, which no one writes any more (see `Chunk`).
 unsafe impl Sync for Memory {}
 
-impl Memory {
-    fn layout(capacity: usize) -> Layout {
-        Layout::from_size_align(capacity, BLOCK).expect("chunk capacities are small multiples of a block")
-    }
+fn layout(capacity: usize) -> Layout {
+    Layout::from_size_align(capacity, BLOCK).expect("chunk capacities are small multiples of a block")
+}
 
+/// Large chunks are mapped one by one, so that a freed one goes back to the system whatever lies around it in a heap.
+fn is_mapped(capacity: usize) -> bool {
+    capacity >= MAPPED_CHUNK_BYTES
+}
+
+fn allocate(capacity: usize) -> NonNull<u8> {
+    let layout = layout(capacity);
+    let at = if is_mapped(capacity) {
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new anonymous mapping at a place that the kernel chooses.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), capacity, access, kind, -1, 0) };
+        if at == libc::MAP_FAILED { std::ptr::null_mut() } else { at.cast() }
+    } else {
+        // Not zeroed: only what was written is ever read, and zeroing would touch every page of a half-used chunk.
+        // SAFETY: the layout has a size above zero.
+        unsafe { alloc(layout) }
+    };
+    NonNull::new(at).unwrap_or_else(|| std::alloc::handle_alloc_error(layout))
+}
+
+/// # Safety
+/// `at` came from [`allocate`] with this capacity, and nobody uses it any more.
+unsafe fn release(at: NonNull<u8>, capacity: usize) {
+    if is_mapped(capacity) {
+        // SAFETY: the whole of a mapping of ours, by the caller's promise.
+        unsafe { libc::munmap(at.as_ptr().cast(), capacity) };
+    } else {
+        // SAFETY: the same layout as when it was allocated, by the caller's promise.
+        unsafe { dealloc(at.as_ptr(), layout(capacity)) };
+    }
+}
+
+impl Memory {
     fn allocate(capacity: usize, pool: Option<Arc<PoolState>>) -> Memory {
         assert!(capacity > 0 && capacity.is_multiple_of(BLOCK), "chunk capacities are multiples of a block");
-        let layout = Memory::layout(capacity);
-        // Not zeroed: only what was written is ever read, and zeroing would touch every page of a chunk that is half used.
-        // SAFETY: the layout has a size above zero.
-        let at = unsafe { alloc(layout) };
-        let at = NonNull::new(at).unwrap_or_else(|| std::alloc::handle_alloc_error(layout));
-        Memory { at, capacity, pool }
+        Memory { at: allocate(capacity), capacity, pool }
     }
 }
 
@@ -50,8 +77,8 @@ impl Drop for Memory {
         {
             return;
         }
-        // SAFETY: allocated with the same layout, and this is the last owner.
-        unsafe { dealloc(self.at.as_ptr(), Memory::layout(self.capacity)) };
+        // SAFETY: allocated with the same capacity, and this is the last owner.
+        unsafe { release(self.at, self.capacity) };
     }
 }
 
@@ -136,10 +163,34 @@ impl Chunk {
     }
 }
 
+/// Memory that nobody uses.
+struct Free {
+    /// By size class: powers of two from `MIN_CLASS`.
+    lists: Vec<Vec<usize>>,
+    bytes: usize,
+}
+
+impl Free {
+    fn pop(&mut self, class: usize) -> Option<NonNull<u8>> {
+        let at = self.lists[class].pop()?;
+        self.bytes -= MIN_CLASS << class;
+        NonNull::new(at as *mut u8)
+    }
+
+    fn push(&mut self, class: usize, at: NonNull<u8>) {
+        self.lists[class].push(at.as_ptr() as usize);
+        self.bytes += MIN_CLASS << class;
+    }
+
+    /// The class that holds the most bytes, but for one.
+    fn fullest_but(&self, class: usize) -> Option<usize> {
+        let others = (0..CLASSES).filter(|&other| other != class && !self.lists[other].is_empty());
+        others.max_by_key(|&other| self.lists[other].len() << other)
+    }
+}
+
 struct PoolState {
-    /// Free memory by size class: powers of two from `MIN_CLASS`.
-    free: Mutex<Vec<Vec<usize>>>,
-    free_bytes: AtomicUsize,
+    free: Mutex<Free>,
     keep_bytes: usize,
     out_bytes: AtomicUsize,
 }
@@ -154,26 +205,44 @@ fn class_of(capacity: usize) -> Option<usize> {
 }
 
 impl PoolState {
-    /// Keeps the memory for the next taker unless enough is kept already.
+    fn free(&self) -> std::sync::MutexGuard<'_, Free> {
+        self.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Keeps the memory for the next taker. When enough is kept already, free memory of the size that has most of it
+    /// goes instead: what just came back is what is in use now.
     fn take_back(&self, at: NonNull<u8>, capacity: usize) -> bool {
         self.out_bytes.fetch_sub(capacity, Ordering::Relaxed);
-        let Some(class) = class_of(capacity) else { return false };
-        if self.free_bytes.load(Ordering::Relaxed) + capacity > self.keep_bytes {
-            return false;
+        let Some(class) = class_of(capacity).filter(|_| capacity <= self.keep_bytes) else { return false };
+        let mut given_up = Vec::new();
+        let kept = {
+            let mut free = self.free();
+            while free.bytes + capacity > self.keep_bytes
+                && let Some(other) = free.fullest_but(class)
+            {
+                given_up.extend(free.pop(other).map(|at| (at, MIN_CLASS << other)));
+            }
+            let kept = free.bytes + capacity <= self.keep_bytes;
+            if kept {
+                free.push(class, at);
+            }
+            kept
+        };
+        for (at, capacity) in given_up {
+            // SAFETY: it just left the pool, where memory has no other owner, and has its class's capacity.
+            unsafe { release(at, capacity) };
         }
-        self.free_bytes.fetch_add(capacity, Ordering::Relaxed);
-        self.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[class].push(at.as_ptr() as usize);
-        true
+        kept
     }
 }
 
 impl Drop for PoolState {
     fn drop(&mut self) {
-        let free = std::mem::take(&mut *self.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        for (class, list) in free.into_iter().enumerate() {
-            for at in list {
-                // SAFETY: memory in the pool has no other owner and was allocated with this layout.
-                unsafe { dealloc(at as *mut u8, Memory::layout(MIN_CLASS << class)) };
+        let mut free = self.free();
+        for class in 0..CLASSES {
+            while let Some(at) = free.pop(class) {
+                // SAFETY: memory in the pool has no other owner and was allocated with its class's capacity.
+                unsafe { release(at, MIN_CLASS << class) };
             }
         }
     }
@@ -196,8 +265,7 @@ impl ChunkPool {
     pub fn new(keep_bytes: usize) -> ChunkPool {
         ChunkPool {
             state: Arc::new(PoolState {
-                free: Mutex::new(vec![Vec::new(); CLASSES]),
-                free_bytes: AtomicUsize::new(0),
+                free: Mutex::new(Free { lists: vec![Vec::new(); CLASSES], bytes: 0 }),
                 keep_bytes,
                 out_bytes: AtomicUsize::new(0),
             }),
@@ -210,14 +278,10 @@ impl ChunkPool {
         let rounded = capacity.next_power_of_two().max(MIN_CLASS);
         let size = if class_of(rounded).is_some() { rounded } else { capacity.next_multiple_of(BLOCK) };
         self.state.out_bytes.fetch_add(size, Ordering::Relaxed);
-        let reused = class_of(size)
-            .and_then(|class| self.state.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[class].pop());
+        let reused = class_of(size).and_then(|class| self.state.free().pop(class));
         let pool = Some(self.state.clone());
-        let memory = match reused.and_then(|at| NonNull::new(at as *mut u8)) {
-            Some(at) => {
-                self.state.free_bytes.fetch_sub(size, Ordering::Relaxed);
-                Memory { at, capacity: size, pool }
-            }
+        let memory = match reused {
+            Some(at) => Memory { at, capacity: size, pool },
             None => Memory::allocate(size, pool),
         };
         Chunk { memory: Arc::new(memory), len: 0 }
@@ -270,7 +334,23 @@ mod tests {
         let third = pool.take(64 << 10);
         drop(second);
         drop(third);
-        assert_eq!(pool.state.free_bytes.load(Ordering::Relaxed), 64 << 10);
+        assert_eq!(pool.state.free().bytes, 64 << 10);
+    }
+
+    #[test]
+    fn what_just_came_back_stays_and_idle_sizes_go() {
+        let pool = ChunkPool::new(1 << 20);
+        let small: Vec<Chunk> = (0..32).map(|_| pool.take(32 << 10)).collect();
+        drop(small);
+        assert_eq!(pool.state.free().bytes, 1 << 20);
+        let large = pool.take(512 << 10);
+        let at = large.published().as_ptr();
+        drop(large);
+        assert_eq!(pool.state.free().bytes, 1 << 20);
+        assert_eq!(pool.take(512 << 10).published().as_ptr(), at);
+        // Larger than all that may be kept: given back, and nothing makes room for it.
+        drop(pool.take(2 << 20));
+        assert_eq!(pool.state.free().bytes, 1 << 20);
     }
 
     #[test]
@@ -279,6 +359,6 @@ mod tests {
         let chunk = pool.take((MIN_CLASS << (CLASSES - 1)) + 1);
         assert_eq!(chunk.capacity() % BLOCK, 0);
         drop(chunk);
-        assert_eq!(pool.state.free_bytes.load(Ordering::Relaxed), 0);
+        assert_eq!(pool.state.free().bytes, 0);
     }
 }

@@ -47,9 +47,8 @@ pub fn clear() -> usize {
 pub(crate) fn check(operation: Operation, what: &'static str, path: &Path) -> Result<(), IoError> {
     FAULTS.with_borrow_mut(|faults| {
         let text = path.to_string_lossy();
-        let matching = |fault: &&mut Fault| {
-            fault.operation == operation && fault.times > 0 && text.contains(&fault.path_part)
-        };
+        let matching =
+            |fault: &&mut Fault| fault.operation == operation && fault.times > 0 && text.contains(&fault.path_part);
         let Some(fault) = faults.iter_mut().find(matching) else { return Ok(()) };
         if fault.passes > 0 {
             fault.passes -= 1;

@@ -25,3 +25,5 @@ pub const WRITABLE_PROBE_BYTES: usize = 4096;
 pub const MIN_MEMLOCK_BYTES: u64 = 512 << 10;
 /// Submission queue entries of a shard's rings.
 pub const RING_DEPTH: usize = 256;
+/// Chunks from this size are mappings of their own instead of parts of the heap.
+pub const MAPPED_CHUNK_BYTES: usize = 256 << 10;

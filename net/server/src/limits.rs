@@ -44,3 +44,5 @@ pub const SEND_STALL_MS: i64 = 60_000;
 pub const SESSION_PARTITIONS_PER_SHARD: usize = 100_000;
 /// A fetch session makes room for another only after so many milliseconds without a request.
 pub const SESSION_EVICTION_MS: i64 = 120_000;
+/// Free chunks kept for reuse, in quarters of the batch cache's size: two shards reading from disk use about two.
+pub const POOL_KEEPS_QUARTERS: usize = 3;

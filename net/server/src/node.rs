@@ -139,7 +139,8 @@ impl Node {
             ready,
             stopped,
             stopped_others,
-            pool: ChunkPool::new(cache_bytes),
+            // What the cache lets go is mostly taken again at once; more than a part of it idle would be waste.
+            pool: ChunkPool::new(cache_bytes / 4 * crate::limits::POOL_KEEPS_QUARTERS),
             config: options.config.clone(),
             data_dir,
             advertised: advertised.clone(),

@@ -49,6 +49,8 @@ type Place = (SessionTopic, PartitionIndex);
 #[derive(Debug, Default)]
 pub struct Session {
     pub epoch: i32,
+    /// Whether its client names topics by id; it may not change that within a session.
+    pub by_topic_id: bool,
     order: BTreeMap<u64, SessionPartition>,
     place: BTreeMap<Place, u64>,
     next_place: u64,
@@ -120,6 +122,8 @@ impl Session {
 pub enum SessionError {
     NotFound,
     InvalidEpoch,
+    /// Topics by id in a session that was begun by name, or the other way.
+    TopicId,
 }
 
 /// A shard's sessions.
@@ -177,6 +181,7 @@ impl Sessions {
         &self,
         id: i32,
         epoch: i32,
+        by_topic_id: bool,
         now_ms: i64,
         work: impl FnOnce(&mut Session) -> T,
     ) -> Result<T, SessionError> {
@@ -184,6 +189,9 @@ impl Sessions {
         let session = sessions.get_mut(&id).ok_or(SessionError::NotFound)?;
         if session.epoch != epoch {
             return Err(SessionError::InvalidEpoch);
+        }
+        if session.by_topic_id != by_topic_id {
+            return Err(SessionError::TopicId);
         }
         session.epoch = if epoch == i32::MAX { 1 } else { epoch + 1 };
         session.last_used_ms = now_ms;

@@ -53,11 +53,11 @@ fn partitions_are_bounded_over_all_sessions() {
     assert!(!sessions.insert(2, session(2), SHARDS, 0));
     assert!(sessions.insert(2, session(1), SHARDS, 0));
     // One that grows beyond the bound is given up, and what it held is free again.
-    let grown = sessions.advance(2, 1, 1, |session| session.put(partition(2, None, 0)));
+    let grown = sessions.advance(2, 1, false, 1, |session| session.put(partition(2, None, 0)));
     assert_eq!(grown, Err(SessionError::NotFound));
     assert!(sessions.insert(3, session(1), SHARDS, 1));
     // Forgotten partitions are free too.
-    let shrunk = sessions.advance(3, 1, 2, |session| {
+    let shrunk = sessions.advance(3, 1, false, 2, |session| {
         session.forget(SessionTopic::Id(TopicId([1; 16])), PartitionIndex(0));
         session.len()
     });
@@ -81,4 +81,12 @@ fn a_partition_by_name_is_found_by_its_name_whatever_its_topic_is_now() {
     session.forget(SessionTopic::Name("t".into()), PartitionIndex(0));
     let left: Vec<_> = session.partitions().map(|p| p.topic_name.as_deref().unwrap()).collect();
     assert_eq!(left, ["other"]);
+}
+
+#[test]
+fn a_session_that_was_begun_by_name_knows_no_ids() {
+    let sessions = Sessions::new(1);
+    assert!(sessions.insert(1, session(1), SHARDS, 0));
+    assert_eq!(sessions.advance(1, 1, true, 0, |_| ()), Err(SessionError::TopicId));
+    assert_eq!(sessions.advance(1, 1, false, 0, |_| ()), Ok(()));
 }

@@ -43,6 +43,7 @@ pub struct Resolved {
 
 /// The outer error is a malformed frame, the inner one an answer.
 pub async fn resolve(context: &Context<'_>, walk: &FetchWalk<'_>) -> Result<Result<Resolved, ErrorCode>, WireError> {
+    let by_topic_id = context.version >= FIRST_WITH_TOPIC_ID;
     let (named, unknown) = named_partitions(context, walk)?;
     let (id, epoch) = (walk.session_id, walk.session_epoch);
     if epoch == INITIAL_EPOCH || epoch == FINAL_EPOCH {
@@ -72,7 +73,7 @@ pub async fn resolve(context: &Context<'_>, walk: &FetchWalk<'_>) -> Result<Resu
     }
     let owner = owner_of(context.shard, id);
     let updated = context.shard.on(owner, move |shard| async move {
-        shard.sessions.advance(id, epoch, clock::now_ms(), |session| {
+        shard.sessions.advance(id, epoch, by_topic_id, clock::now_ms(), |session| {
             named.into_iter().for_each(|partition| session.put(partition));
             forgotten.into_iter().for_each(|(topic, partition)| session.forget(topic, partition));
             session.partitions().cloned().collect::<Vec<_>>()
@@ -82,6 +83,7 @@ pub async fn resolve(context: &Context<'_>, walk: &FetchWalk<'_>) -> Result<Resu
         Some(Ok(partitions)) => {
             Ok(Resolved { partitions, unknown: Vec::new(), keeping: Keeping::Session { id, owner } })
         }
+        Some(Err(SessionError::TopicId)) => Err(ErrorCode::FetchSessionTopicIdError),
         Some(Err(SessionError::InvalidEpoch)) => Err(ErrorCode::InvalidFetchSessionEpoch),
         Some(Err(SessionError::NotFound)) | None => Err(ErrorCode::FetchSessionIdNotFound),
     })
@@ -114,7 +116,7 @@ pub async fn finish(
     let all = vec![true; planned.len()];
     match resolved.keeping {
         Keeping::Nothing => (NO_SESSION, all),
-        Keeping::New => (create(context.shard, resolved, results), all),
+        Keeping::New => (create(context.shard, resolved, results, version >= FIRST_WITH_TOPIC_ID), all),
         Keeping::Session { id, owner } => {
             let sent: Vec<Sent> = resolved.partitions.iter().zip(results).map(Sent::of).collect();
             // A topic that was made again under its name has another id: the client has to begin a new session for it.
@@ -159,8 +161,9 @@ fn note(shard: &Shard, id: i32, sent: Vec<Sent>, lost: bool) -> Option<Vec<bool>
     shown
 }
 
-fn create(shard: &Shard, resolved: &Resolved, results: &[FetchResult]) -> i32 {
+fn create(shard: &Shard, resolved: &Resolved, results: &[FetchResult], by_topic_id: bool) -> i32 {
     let mut session = Session::default();
+    session.by_topic_id = by_topic_id;
     resolved.partitions.iter().cloned().for_each(|partition| session.put(partition));
     for sent in resolved.partitions.iter().zip(results).map(Sent::of) {
         sent.note(&mut session);

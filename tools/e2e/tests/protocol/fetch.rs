@@ -20,6 +20,7 @@ const OFFSET_OUT_OF_RANGE: i16 = 1;
 const UNKNOWN_TOPIC_ID: i16 = 100;
 const FETCH_SESSION_ID_NOT_FOUND: i16 = 70;
 const INVALID_FETCH_SESSION_EPOCH: i16 = 71;
+const FETCH_SESSION_TOPIC_ID_ERROR: i16 = 106;
 
 fn base_offsets(records: Option<Bytes>) -> Vec<i64> {
     batch::read(records.expect("records are never null")).iter().map(|batch| batch.base_offset).collect()
@@ -152,4 +153,17 @@ fn a_waiting_fetch_is_woken_by_an_append_and_ends_at_its_time() {
     assert_eq!(with_data(&woken), [0]);
     assert!(begun.elapsed() < Duration::from_secs(10), "woken after {:?}", begun.elapsed());
     drop(producer.join().unwrap());
+}
+
+#[test]
+fn a_session_goes_on_as_it_began_by_name_or_by_id() {
+    let (_broker, mut raw) = with_topic(&[]);
+    let open = fetch_request("t", vec![fetch_partition(0, 0, 1024)], 1024).with_max_wait_ms(0).with_session_epoch(0);
+    let by_name = raw.call(12, &open).session_id;
+    let empty = FetchRequest::default().with_max_wait_ms(0).with_max_bytes(1024).with_session_id(by_name);
+    let answer = raw.call(13, &empty.clone().with_session_epoch(1));
+    assert_eq!((answer.error_code, answer.session_id), (FETCH_SESSION_TOPIC_ID_ERROR, 0));
+    // The epoch is judged first, and the refused request did not move it.
+    assert_eq!(raw.call(13, &empty.clone().with_session_epoch(7)).error_code, INVALID_FETCH_SESSION_EPOCH);
+    assert_eq!(raw.call(12, &empty.with_session_epoch(1)).error_code, 0);
 }

@@ -3,12 +3,12 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{ApiKey, Encode, WireError};
+use crate::{ApiKey, Decode, Encode, WireError};
 
 /// A request knows its API and the type of its answer: what a client needs to pair them.
 pub trait Request: Encode {
     const API: ApiKey;
-    type Response<'r>;
+    type Response<'r>: Decode<'r>;
 }
 
 impl ApiKey {

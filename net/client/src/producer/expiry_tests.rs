@@ -1,0 +1,130 @@
+//! `delivery_timeout_ms`: what never left is certainly not sent, what may be written is said to be possibly sent.
+
+use super::*;
+
+fn short() -> ProducerConfig {
+    ProducerConfig { request_timeout_ms: 900, delivery_timeout_ms: 1_000, ..config() }
+}
+
+#[test]
+fn what_never_left_is_certainly_not_sent() {
+    let mut bench = Bench::new(short(), 1, 1);
+    set_leader(&mut bench.cluster, 0, -1);
+    bench.send(0, 1);
+    bench.pass(999);
+    bench.drain();
+    assert!(bench.fates.is_empty());
+    bench.pass(1);
+    bench.drain();
+    assert!(matches!(&bench.fates[0].2, Fate::NotSent(ClientError::TimedOut { after_ms: 1_000, .. })));
+    assert_eq!(bench.sender.memory_used(), 0);
+}
+
+#[test]
+fn the_driver_wakes_for_the_deadline() {
+    let mut bench = Bench::new(short(), 1, 1);
+    bench.send(0, 1);
+    bench.pass(5);
+    bench.drain_one();
+    bench.drain();
+    assert_eq!(bench.sender.next_wake_ms(), 2_000);
+    bench.now_ms = 2_000;
+    bench.drain();
+    assert_eq!(bench.fates.len(), 1);
+    assert!(bench.sender.next_wake_ms() > 2_000, "it does not spin over what it only waits for");
+}
+
+#[test]
+fn what_is_in_flight_is_possibly_sent_and_a_late_answer_changes_nothing() {
+    let mut bench = Bench::new(short(), 1, 1);
+    bench.send(0, 1);
+    bench.pass(5);
+    let request = bench.drain_one();
+    bench.pass(1_000);
+    bench.drain();
+    assert!(matches!(bench.fates[0].2, Fate::PossiblySent(_)));
+    assert!(bench.sender.memory_used() > 0, "the connection may still hold it");
+    assert!(bench.sender.is_flushed(u64::MAX));
+    bench.answer(&request, 0, 3);
+    assert_eq!((bench.fates.len(), bench.sender.memory_used()), (1, 0));
+    // It was written after all, so the sequence has no hole.
+    bench.send(0, 2);
+    bench.pass(5);
+    assert_eq!(seen(&bench.drain_one().parts[0]).sequence, 1);
+    assert!(!bench.sender.wants_producer_id());
+}
+
+#[test]
+fn what_expired_in_flight_without_an_answer_costs_the_producer_id() {
+    let mut bench = Bench::new(short(), 1, 1);
+    bench.send(0, 1);
+    bench.pass(5);
+    let request = bench.drain_one();
+    bench.pass(1_000);
+    bench.drain();
+    bench.send(0, 2);
+    bench.pass(5);
+    assert!(bench.drain().is_empty(), "a later sequence might leave a gap");
+    bench.disconnect(&request);
+    bench.drain();
+    assert!(bench.sender.wants_producer_id());
+    bench.sender.producer_id(2, 0);
+    let request = bench.drain_one();
+    assert_eq!((seen(&request.parts[0]).producer_id, seen(&request.parts[0]).sequence), (2, 0));
+    bench.answer(&request, 0, 0);
+    assert_eq!(bench.acknowledged(), [2]);
+}
+
+#[test]
+fn a_refused_attempt_leaves_it_certain_that_nothing_was_sent() {
+    let mut bench = Bench::new(short(), 1, 1);
+    bench.send(0, 1);
+    bench.pass(5);
+    let request = bench.drain_one();
+    bench.answer(&request, NOT_LEADER, -1);
+    set_leader(&mut bench.cluster, 0, -1);
+    bench.pass(1_000);
+    bench.drain();
+    assert!(matches!(bench.fates[0].2, Fate::NotSent(_)));
+}
+
+#[test]
+fn an_attempt_without_an_answer_leaves_it_open() {
+    let mut bench = Bench::new(short(), 1, 1);
+    bench.send(0, 1);
+    bench.pass(5);
+    let request = bench.drain_one();
+    bench.disconnect(&request);
+    set_leader(&mut bench.cluster, 0, -1);
+    bench.pass(1_000);
+    bench.drain();
+    assert!(matches!(bench.fates[0].2, Fate::PossiblySent(_)));
+}
+
+#[test]
+fn behind_one_that_may_be_written_the_old_sequence_is_tried_first() {
+    let mut bench = Bench::new(short(), 1, 1);
+    bench.send_big(0, 1);
+    bench.pass(600);
+    bench.send_big(0, 2);
+    bench.prove();
+    let first = bench.drain_one();
+    bench.pass(5);
+    let second = bench.drain_one();
+    bench.disconnect(&first);
+    bench.disconnect(&second);
+    set_leader(&mut bench.cluster, 0, -1);
+    bench.pass(500);
+    bench.drain();
+    assert_eq!(bench.fates.len(), 1);
+    set_leader(&mut bench.cluster, 0, 0);
+    // Both were written: a new id would write the second twice.
+    let request = bench.drain_one();
+    assert_eq!((seen(&request.parts[0]).producer_id, seen(&request.parts[0]).sequence), (1, 1));
+    bench.answer(&request, 46, -1);
+    assert_eq!(bench.acknowledged(), [2]);
+    bench.send(0, 3);
+    bench.pass(5);
+    assert_eq!(seen(&bench.drain_one().parts[0]).sequence, 2);
+    assert!(!bench.sender.wants_producer_id());
+}

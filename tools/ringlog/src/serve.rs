@@ -1,13 +1,16 @@
 //! `ringlog serve`: configuration from defaults, tuning profile, file and flags (the later wins), then a node.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use model::config::{BrokerConfig, Durability};
 use runtime::{ShardSpec, checks, signals};
 use server::{Node, NodeOptions, Started};
 use tuning::Profile;
+
+use crate::tune::host::Host;
+use crate::tune::in_force::InForce;
 
 pub const LONG_ABOUT: &str = "Start a broker. Without any flag it listens on 127.0.0.1:9092 and keeps its data in \
 ./ringlog-data.\n\nWhat is set later wins: defaults, tuning profile, configuration file, flags. SIGTERM and Ctrl-C stop it \
@@ -53,14 +56,13 @@ pub struct ServeArgs {
 /// Runs until a signal. The error is a sentence.
 pub fn run(args: &ServeArgs) -> Result<(), String> {
     let started_at = std::time::Instant::now();
-    let cpus = checks::allowed_cpus();
-    let (profile, pinned) = profile(args, cpus.len())?;
-    let config = configuration(args, &profile)?;
-    let placement = profile.placement(&cpus, config.shards.shards).map_err(|e| e.to_string())?;
+    let in_force = InForce::read(&Host::new(Path::new("/")), args.tuning.as_deref())?;
+    let (config, placement) = configuration_and_placement(args, &in_force)?;
+    let helper_cpu = in_force.helper_cpu().map_err(|e| e.to_string())?;
     let shards: Vec<ShardSpec> = placement
         .iter()
         .map(|&cpu| ShardSpec {
-            cpu: pinned.then_some(cpu),
+            cpu: in_force.pinned.then_some(cpu),
             io_memory_bytes: config.shards.io_memory_bytes,
             preempt_timer_us: config.shards.preempt_timer_us,
         })
@@ -72,9 +74,9 @@ pub fn run(args: &ServeArgs) -> Result<(), String> {
             config.shards.io_memory_bytes >> 10
         );
     }
-    let options = NodeOptions { config: config.clone(), shards, helper_cpu: None };
+    let options = NodeOptions { config: config.clone(), shards, helper_cpu };
     let (node, started) = Node::start(options).map_err(|e| e.to_string())?;
-    print_block(&config, &started, &placement, pinned, started_at.elapsed().as_millis());
+    print_block(&config, &started, &placement, &in_force, started_at.elapsed().as_millis());
     let signal = signals::wait();
     signals::unblock();
     eprintln!("ringlog: stopping ({})", if signal == signals::Stop::Interrupt { "Ctrl-C" } else { "SIGTERM" });
@@ -83,19 +85,21 @@ pub fn run(args: &ServeArgs) -> Result<(), String> {
     Ok(())
 }
 
-fn profile(args: &ServeArgs, cpus: usize) -> Result<(Profile, bool), String> {
-    let Some(path) = &args.tuning else { return Ok((Profile::derive(cpus), false)) };
-    let text =
-        std::fs::read_to_string(path).map_err(|e| format!("cannot read the tuning profile {}: {e}", path.display()))?;
-    let profile = Profile::parse(&text).map_err(|e| format!("tuning profile {}: {e}", path.display()))?;
-    Ok((profile, true))
+/// A profile's sizes go with the number of shards, which the configuration may override: then they are taken again.
+fn configuration_and_placement(args: &ServeArgs, in_force: &InForce) -> Result<(BrokerConfig, Vec<usize>), String> {
+    let place = |shards| in_force.place(shards).map_err(|e| e.to_string());
+    let own = in_force.profile.shards.map_or_else(|| place(0).map(|cpus| cpus.len()), Ok)?;
+    let config = configuration(args, &in_force.profile, own)?;
+    let placement = place(config.shards.shards)?;
+    let config = if placement.len() == own { config } else { configuration(args, &in_force.profile, placement.len())? };
+    Ok((config, placement))
 }
 
 /// Flags are short for properties, so that there is one way to set a thing.
-fn configuration(args: &ServeArgs, profile: &Profile) -> Result<BrokerConfig, String> {
+fn configuration(args: &ServeArgs, profile: &Profile, shards: usize) -> Result<BrokerConfig, String> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut put = |key: &str, value: String| pairs.push((key.to_string(), value));
-    profile.pairs().into_iter().for_each(|(key, value)| put(key, value));
+    profile.pairs(shards).into_iter().for_each(|(key, value)| put(key, value));
     if let Some(path) = &args.config {
         let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
         BrokerConfig::from_properties(&text).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -130,10 +134,21 @@ fn configuration(args: &ServeArgs, profile: &Profile) -> Result<BrokerConfig, St
     BrokerConfig::from_pairs(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|e| e.to_string())
 }
 
-fn print_block(config: &BrokerConfig, started: &Started, cpus: &[usize], pinned: bool, start_ms: u128) {
-    let list: Vec<String> = cpus.iter().map(ToString::to_string).collect();
-    let how = if pinned { "pinned" } else { "not pinned, --tuning FILE pins them" };
-    let cpu_text = format!("on CPUs {} ({how})", list.join(", "));
+/// The profile in force and the sizes that came of it and of what overrides it.
+fn tuning_text(config: &BrokerConfig, in_force: &InForce) -> String {
+    let helper = in_force.helper_cpu().ok().flatten().map(|cpu| format!(", helper threads on CPU {cpu}"));
+    format!(
+        "{}: {} MiB of direct I/O memory and {} MiB of requests a shard, batch cache {} MiB{}",
+        in_force.name,
+        config.shards.io_memory_bytes >> 20,
+        config.connections.max_inflight_bytes_per_shard >> 20,
+        config.shards.batch_cache_bytes >> 20,
+        helper.unwrap_or_default()
+    )
+}
+
+fn print_block(config: &BrokerConfig, started: &Started, cpus: &[usize], in_force: &InForce, start_ms: u128) {
+    let cpu_text = in_force.cpus_text(cpus);
     let durability = match config.topic_defaults.durability {
         _ if checks::is_in_memory(std::path::Path::new(&config.node.log_dir)) => {
             "memory: the data folder is on tmpfs, a restart of the host loses everything"
@@ -149,6 +164,7 @@ fn print_block(config: &BrokerConfig, started: &Started, cpus: &[usize], pinned:
     let state = if started.was_clean { "" } else { ", last stop was not clean" };
     line("ringlog", format!("{} node {} cluster {}", env!("CARGO_PKG_VERSION"), started.node_id, started.cluster_id));
     line("shards", format!("{} {cpu_text}", cpus.len()));
+    line("tuning", tuning_text(config, in_force));
     line(
         "data",
         format!("{} ({} topics, {} partitions{state})", config.node.log_dir, started.topics, started.partitions),

@@ -18,11 +18,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("replication/replica", &["model", "runtime", "log"]),
     ("replication/coordinator", &["model"]),
     ("net/wire", &[]),
-    ("net/server", &["model", "runtime", "log", "metadata", "replica", "coordinator", "wire"]),
-    ("tools/ringlog", &["model", "runtime", "server", "tuning"]),
+    ("net/client", &["model", "runtime", "wire"]),
+    ("net/server", &["model", "runtime", "log", "metadata", "replica", "coordinator", "wire", "client"]),
+    ("tools/ringlog", &["model", "runtime", "log", "replica", "coordinator", "server", "client", "wire", "tuning"]),
     ("tools/xtask", &["model", "log", "metadata", "replica", "coordinator", "wire"]),
     ("tools/e2e", &["model", "wire"]),
-    ("bench", &["model", "runtime", "log", "replica", "wire", "server"]),
+    ("bench", &["model", "runtime", "log", "replica", "wire", "client", "server"]),
     ("tuning", &[]),
 ];
 

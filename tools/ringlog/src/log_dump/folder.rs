@@ -1,0 +1,253 @@
+//! A partition's folder: its segments in order, the small files beside them, and what a start would keep.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use log::limits::{SMALL_FILE, SNAPSHOT_FILE};
+use model::{Offset, TopicId};
+use serde_json::json;
+
+use super::out::Out;
+use super::records::Dialect;
+use super::segment::{self, Fail, Look, Segment};
+
+const OFFSET_DIGITS: usize = 20;
+const EPOCHS_FILE: &str = "leader-epoch-checkpoint";
+const METADATA_FILE: &str = "partition.metadata";
+/// Names of one folder that are looked at.
+const NAMES_MAX: usize = 4 << 20;
+
+/// `00000000000000000042.log` is offset 42 and `log`.
+pub fn parse_file_name(name: &str) -> Option<(Offset, &str)> {
+    let (digits, extension) = name.split_once('.')?;
+    let plain = digits.len() == OFFSET_DIGITS && digits.bytes().all(|b| b.is_ascii_digit());
+    let known = ["log", "index", "timeindex", "txnindex", "snapshot"].contains(&extension);
+    if plain && known { Some((Offset(digits.parse().ok()?), extension)) } else { None }
+}
+
+/// `orders-3` is topic `orders`; `None` for a name that is no partition's.
+pub fn topic_of(name: &str) -> Option<&str> {
+    let (topic, partition) = name.rsplit_once('-')?;
+    let number = !partition.is_empty() && partition.bytes().all(|b| b.is_ascii_digit());
+    (number && !topic.is_empty()).then_some(topic)
+}
+
+/// Names in a folder, in order.
+pub fn names(dir: &Path) -> Result<Vec<String>, Fail> {
+    let entries =
+        std::fs::read_dir(dir).map_err(|e| Fail::Sentence(format!("{} cannot be read: {e}", dir.display())))?;
+    let mut names: Vec<String> =
+        entries.flatten().take(NAMES_MAX).filter_map(|e| e.file_name().into_string().ok()).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Whether a folder holds segments itself.
+pub fn is_partition(names: &[String]) -> bool {
+    names.iter().any(|name| name == METADATA_FILE || parse_file_name(name).is_some())
+}
+
+/// `patience` is that of [`segment::Look`], for the segment that a broker may be writing to.
+pub fn dump(dir: &Path, names: &[String], patience: u32, out: &mut Out<'_>) -> Result<(), Fail> {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let dialect = Dialect::of_topic(topic_of(&name).unwrap_or_default());
+    let topic_id = topic_id(dir);
+    out.item(
+        || format!("partition {name}  topic id {}", topic_id.as_deref().unwrap_or("unknown")),
+        || json!({ "type": "partition", "folder": dir.display().to_string(), "topic_id": topic_id }),
+    )?;
+    let mut segments: BTreeMap<Offset, (PathBuf, Segment)> = BTreeMap::new();
+    let mut before: Option<i64> = None;
+    let bases: Vec<Offset> =
+        names.iter().filter_map(|n| parse_file_name(n)).filter(|(_, k)| *k == "log").map(|(base, _)| base).collect();
+    for &base in &bases {
+        let path = dir.join(format!("{:020}.log", base.0));
+        if let Some(end) = before.filter(|end| *end > base.0) {
+            out.damage(
+                || format!("  DAMAGE: segment {} begins before the end {end} of the one before it", base.0),
+                || json!({ "type": "damage", "why": "segments overlap", "base_offset": base.0, "previous_end": end }),
+            )?;
+        }
+        // Only the last one is written to.
+        let patience = if Some(&base) == bases.last() { patience } else { 0 };
+        if let Some(segment) = segment::dump(&path, Look { base, dialect, patience }, out)? {
+            before = Some(segment.kept_offset);
+            segments.insert(base, (path, segment));
+        }
+    }
+    let epochs: Vec<(i32, i64)> = segments.values().flat_map(|(_, s)| s.epochs.iter().copied()).collect();
+    let end = segments.values().next_back().map_or(0, |(_, s)| s.kept_offset);
+    snapshots(dir, names, end, out)?;
+    epoch_checkpoint(dir, &epochs, out)?;
+    verdict(&segments, out)
+}
+
+fn read_small(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn topic_id(dir: &Path) -> Option<String> {
+    let bytes = read_small(&dir.join(METADATA_FILE), SMALL_FILE).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    let id = text.lines().find_map(|line| line.strip_prefix("topic_id: "))?;
+    TopicId::parse(id.trim_end()).map(|id| id.to_string())
+}
+
+/// Producer snapshots, a line for each producer.
+fn snapshots(dir: &Path, names: &[String], end: i64, out: &mut Out<'_>) -> Result<(), Fail> {
+    for name in names.iter().filter(|n| parse_file_name(n).is_some_and(|(_, kind)| kind == "snapshot")) {
+        snapshot(&dir.join(name), Some(end), out)?;
+    }
+    Ok(())
+}
+
+/// One producer snapshot; `end` is the log's, if it is known.
+pub fn snapshot(path: &Path, end: Option<i64>, out: &mut Out<'_>) -> Result<(), Fail> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let at = parse_file_name(&name).map_or(0, |(at, _)| at.0);
+    let bytes = match read_small(path, SNAPSHOT_FILE) {
+        // A broker keeps the newest two and removes the others.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        read => read.map_err(|e| e.to_string()),
+    };
+    let table = bytes.and_then(|bytes| replica::snapshot::decode(&bytes).map_err(|e| e.to_string()));
+    let table = match table {
+        Ok(table) => table,
+        Err(why) => {
+            out.damage(
+                || format!("  snapshot {name}  DAMAGE: {why}; producers are read from the log instead"),
+                || json!({ "type": "snapshot", "file": name, "problem": why }),
+            )?;
+            return Ok(());
+        }
+    };
+    let dropped = end.is_some_and(|end| at > end);
+    let note = if dropped { ", beyond the log's end: a start removes it" } else { "" };
+    out.item(
+        || format!("  snapshot {name}  {} producers{note}", table.len()),
+        || json!({ "type": "snapshot", "file": name, "producers": table.len(), "beyond_end": dropped }),
+    )?;
+    if out.detail.summary {
+        return Ok(());
+    }
+    for (id, producer) in table.iter() {
+        let Some(last) = producer.batches.back() else { continue };
+        out.item(
+            || {
+                format!(
+                    "    producer {id}/{}  last sequence {} at offset {}  {} batches remembered",
+                    producer.epoch,
+                    last.last_sequence,
+                    last.last_offset,
+                    producer.batches.len()
+                )
+            },
+            || {
+                json!({
+                    "type": "producer", "producer_id": id.0, "producer_epoch": producer.epoch.0,
+                    "last_sequence": last.last_sequence, "last_offset": last.last_offset.0,
+                    "timestamp_ms": last.timestamp_ms, "batches": producer.batches.len(),
+                })
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// Kafka's text: version, count, then an epoch and its first offset a line.
+fn parse_epochs(text: &str) -> Result<Vec<(i32, i64)>, String> {
+    let mut lines = text.lines();
+    if lines.next() != Some("0") {
+        return Err("it is not of version 0".to_owned());
+    }
+    let count: usize = lines.next().and_then(|l| l.parse().ok()).ok_or("its count is no number")?;
+    let entry = |line: &str| {
+        let (epoch, start) = line.split_once(' ')?;
+        Some((epoch.parse().ok()?, start.parse().ok()?))
+    };
+    let entries: Option<Vec<(i32, i64)>> = lines.map(entry).collect();
+    let entries = entries.ok_or("a line of it is not an epoch and an offset")?;
+    if entries.len() != count {
+        return Err(format!("it counts {count} epochs and holds {}", entries.len()));
+    }
+    let rising = entries.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 < w[1].1);
+    if rising { Ok(entries) } else { Err("its epochs or offsets do not rise".to_owned()) }
+}
+
+fn epoch_checkpoint(dir: &Path, in_log: &[(i32, i64)], out: &mut Out<'_>) -> Result<(), Fail> {
+    let bytes = match read_small(&dir.join(EPOCHS_FILE), SMALL_FILE) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(Fail::Sentence(format!("{}/{EPOCHS_FILE} cannot be read: {e}", dir.display()))),
+    };
+    let parsed = String::from_utf8(bytes).map_err(|_| "it is not text".to_owned()).and_then(|t| parse_epochs(&t));
+    let entries = match parsed {
+        Ok(entries) => entries,
+        Err(why) => {
+            out.damage(
+                || format!("  {EPOCHS_FILE}  DAMAGE: {why}; a start takes the epochs from the batches"),
+                || json!({ "type": "epochs", "problem": why }),
+            )?;
+            return Ok(());
+        }
+    };
+    let missing: Vec<i32> =
+        in_log.iter().map(|(epoch, _)| *epoch).filter(|e| entries.last().is_none_or(|(last, _)| last < e)).collect();
+    let shown: Vec<String> = entries.iter().map(|(epoch, start)| format!("{epoch} from {start}")).collect();
+    let note = if missing.is_empty() { String::new() } else { format!("; newer ones in the log: {missing:?}") };
+    out.item(
+        || format!("  leader epochs: {}{note}", shown.join(", ")),
+        || json!({ "type": "epochs", "entries": entries, "newer_in_log": missing }),
+    )?;
+    Ok(())
+}
+
+/// What a start would keep that finds no recovery point: the last segment up to its first unsound byte. Segments before
+/// it were synced when they were closed and are not scanned; damage in them shows when they are read.
+fn verdict(segments: &BTreeMap<Offset, (PathBuf, Segment)>, out: &mut Out<'_>) -> Result<(), Fail> {
+    let Some((_, (path, last))) = segments.last_key_value() else {
+        out.item(|| "  empty: no segment".to_owned(), || json!({ "type": "verdict", "segments": 0 }))?;
+        return Ok(());
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let behind = last.len - last.kept_bytes;
+    let unsound = behind - last.reserved_bytes.min(behind);
+    let closed_damage: u64 = segments.values().rev().skip(1).map(|(_, s)| s.damaged).sum();
+    let (batches, records) = segments.values().fold((0, 0), |(b, r), (_, s)| (b + s.batches, r + s.records));
+    let start = segments.keys().next().map_or(0, |base| base.0);
+    let cut = match (unsound, last.reserved_bytes) {
+        (0, 0) => "nothing is behind it".to_owned(),
+        (0, zeros) => format!("{zeros} reserved zeros behind it"),
+        (unsound, 0) => format!("{unsound} bytes behind it are cut off"),
+        (unsound, zeros) => format!("{unsound} bytes behind it are cut off, and {zeros} reserved zeros"),
+    };
+    let closed = match closed_damage {
+        0 => String::new(),
+        n => format!("; {n} damaged places in closed segments stay, and reading there fails"),
+    };
+    out.item(
+        || {
+            format!(
+                "  verdict: offsets {start} to {} kept, up to byte {} of {name}; {cut}{closed} ({batches} batches, {records} records in {} segments)",
+                last.kept_offset,
+                last.kept_bytes,
+                segments.len()
+            )
+        },
+        || {
+            json!({
+                "type": "verdict", "log_start_offset": start, "log_end_offset": last.kept_offset, "segment": name,
+                "kept_bytes": last.kept_bytes, "cut_bytes": unsound, "reserved_bytes": last.reserved_bytes,
+                "damaged_in_closed": closed_damage, "segments": segments.len(), "batches": batches, "records": records,
+            })
+        },
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "folder_tests.rs"]
+mod tests;

@@ -1,0 +1,194 @@
+//! `ringlog log dump`: what the files of a log hold, and whether they are sound.
+//!
+//! Only reads, takes no lock, and holds one batch and one window at a time; so it runs beside a broker, on folders of Apache
+//! Kafka as well. Beside a running broker the newest bytes may be on their way still and look cut.
+//!
+//! [`walk`] finds batches, [`index`] checks indexes against them, [`records`] understands what is in them, [`segment`] and
+//! [`folder`] put it together, [`out`] prints.
+
+mod folder;
+mod index;
+mod out;
+mod records;
+mod segment;
+mod walk;
+
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use self::index::{Index, IndexKind};
+use self::out::{Detail, Out};
+use self::records::Dialect;
+use self::segment::{Fail, Look};
+use self::walk::PATIENT;
+use crate::cli::failure::FINDINGS;
+
+pub const AFTER_HELP: &str = "\
+Example:
+  ringlog log dump --summary ./ringlog-data";
+
+const DUMP_AFTER_HELP: &str = "\
+A line for each batch tells where it lies, its offsets, leader epoch, codec, timestamps, producer and sequence numbers, and
+whether its CRC holds. At the end of a partition stands what a start would keep of it. Damage is told and passed over.
+Nothing is ever written, and a broker may be running; its newest bytes may then look cut.
+
+Exit codes: 0 all sound, 1 it failed, 2 the command line is wrong, 3 damage was found.
+
+Example:
+  ringlog log dump --summary ./ringlog-data
+  ringlog log dump --records --json ./ringlog-data";
+
+#[derive(Debug, Subcommand)]
+pub enum LogCommand {
+    /// Print the batches of a log, check their CRCs and indexes, and say what a start would keep.
+    #[command(after_help = DUMP_AFTER_HELP)]
+    Dump(DumpArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct DumpArgs {
+    /// A data folder, a partition's folder, or single .log, .index, .timeindex or .snapshot files.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Print the records too; those of internal topics in words.
+    #[arg(long, conflicts_with = "summary")]
+    records: bool,
+    /// No line for each sound batch.
+    #[arg(long)]
+    summary: bool,
+    /// One JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The error is a sentence.
+pub fn run(command: &LogCommand) -> Result<ExitCode, String> {
+    let LogCommand::Dump(args) = command;
+    let detail = Detail { json: args.json, records: args.records, summary: args.summary };
+    let total = out::wants_progress(detail).then(|| args.paths.iter().map(|p| bytes_below(p)).sum());
+    let mut to = BufWriter::new(io::stdout().lock());
+    let mut out = Out::new(detail, &mut to, total);
+    let dumped = args.paths.iter().try_for_each(|path| dump(path, &mut out));
+    let flushed = out.finish();
+    match dumped.and_then(|()| flushed.map_err(Fail::Out)) {
+        Ok(()) if out.damage == 0 => Ok(ExitCode::SUCCESS),
+        Ok(()) => {
+            let plural = if out.damage == 1 { "" } else { "s" };
+            eprintln!("ringlog: {} damaged place{plural} found", out.damage);
+            Ok(ExitCode::from(FINDINGS))
+        }
+        // Whoever reads has enough (head, less).
+        Err(Fail::Out(e)) if e.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        Err(Fail::Out(e)) => Err(format!("the dump cannot be written: {e}")),
+        Err(Fail::Sentence(sentence)) => Err(sentence),
+    }
+}
+
+fn dump(path: &Path, out: &mut Out<'_>) -> Result<(), Fail> {
+    let meta =
+        std::fs::metadata(path).map_err(|e| Fail::Sentence(format!("{} cannot be read: {e}", path.display())))?;
+    if !meta.is_dir() {
+        return dump_file(path, out);
+    }
+    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let names = folder::names(path)?;
+    if folder::is_partition(&names) {
+        return folder::dump(path, &names, PATIENT, out);
+    }
+    let mut partitions = 0;
+    for name in names.iter().filter(|name| folder::topic_of(name).is_some() && path.join(name).is_dir()) {
+        let inner = path.join(name);
+        let files = folder::names(&inner)?;
+        if folder::is_partition(&files) {
+            partitions += 1;
+            folder::dump(&inner, &files, PATIENT, out)?;
+        }
+    }
+    if partitions == 0 && !names.iter().any(|name| name == "ringlog.meta") {
+        let shown = path.display();
+        return Err(Fail::Sentence(format!(
+            "{shown} holds no log: give a data folder, a partition's folder (like orders-0) or a .log file"
+        )));
+    }
+    // The mark vouches for the checkpoint; the first write of a start takes it away.
+    let clean = names.iter().any(|name| name == "ringlog.clean" || name == ".kafka_cleanshutdown");
+    let state = if clean { "stopped cleanly, or not written to since" } else { "in use, or not stopped cleanly" };
+    out.item(
+        || format!("data folder: {partitions} partitions with files, {state}"),
+        || json!({ "type": "data_folder", "partitions": partitions, "clean_mark": clean }),
+    )?;
+    Ok(())
+}
+
+fn dump_file(path: &Path, out: &mut Out<'_>) -> Result<(), Fail> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Some((base, kind)) = folder::parse_file_name(&name) else {
+        return Err(Fail::Sentence(format!(
+            "{} is no file of a log: those are called like 00000000000000000042.log",
+            path.display()
+        )));
+    };
+    match kind {
+        "log" => dump_segment(path, base, dialect_of(path), out),
+        "index" => dump_index(path, IndexKind::Offset, base, out),
+        "timeindex" => dump_index(path, IndexKind::Time, base, out),
+        "snapshot" => folder::snapshot(path, None, out),
+        _ => Err(Fail::Sentence(format!("{}: transaction indexes are not understood yet", path.display()))),
+    }
+}
+
+fn dump_segment(path: &Path, base: model::Offset, dialect: Dialect, out: &mut Out<'_>) -> Result<(), Fail> {
+    match segment::dump(path, Look { base, dialect, patience: PATIENT }, out)? {
+        Some(_) => Ok(()),
+        None => Err(Fail::Sentence(format!("{} is gone", path.display()))),
+    }
+}
+
+fn dialect_of(file: &Path) -> Dialect {
+    let full = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
+    let folder = full.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+    Dialect::of_topic(folder::topic_of(&folder).unwrap_or_default())
+}
+
+/// Prints the entries, then checks them against the log beside it, if there is one.
+fn dump_index(path: &Path, kind: IndexKind, base: model::Offset, out: &mut Out<'_>) -> Result<(), Fail> {
+    let index = Index::read(path, kind, base).map_err(Fail::Sentence)?;
+    let index = index.ok_or_else(|| Fail::Sentence(format!("{} is gone", path.display())))?;
+    for entry in &index.entries {
+        out.item(
+            || format!("    {}", index.entry_text(entry)),
+            || json!({ "type": "entry", "kind": kind.name(), "offset": entry.offset.0, "at": entry.at }),
+        )?;
+    }
+    let log = path.with_extension("log");
+    if log.exists() {
+        let quiet = Detail { records: false, summary: true, ..out.detail };
+        let shown = std::mem::replace(&mut out.detail, quiet);
+        let checked = dump_segment(&log, base, Dialect::Plain, out);
+        out.detail = shown;
+        return checked;
+    }
+    if index.problem_count > 0 {
+        let why = index.problems.join("; ");
+        out.damage(|| format!("    DAMAGE: {why}"), || json!({ "type": "damage", "why": why }))?;
+    }
+    Ok(())
+}
+
+/// Bytes of `.log` files, for the progress line.
+fn bytes_below(path: &Path) -> u64 {
+    if path.is_file() {
+        return std::fs::metadata(path).map_or(0, |meta| meta.len());
+    }
+    let Ok(names) = folder::names(path) else { return 0 };
+    let of = |name: &String| match folder::parse_file_name(name) {
+        Some((_, "log")) => bytes_below(&path.join(name)),
+        None if folder::topic_of(name).is_some() && path.join(name).is_dir() => bytes_below(&path.join(name)),
+        _ => 0,
+    };
+    names.iter().map(of).sum()
+}

@@ -1,0 +1,389 @@
+//! `ringlog consume`: records of topics to stdout, alone or as a member of a group.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use clap::{Args, ValueEnum};
+use client::admin::Admin;
+use client::consumer::{
+    AssignorKind, AutoOffsetReset, Consumer, ConsumerConfig, IsolationLevel, OffsetAndMetadata, Offsets,
+};
+use client::{Client, ClientError, ConsumerRecord, TopicPartition};
+use runtime::clock;
+use serde_json::{Map, Value, json};
+
+use super::format::{LETTERS, OutputFormat};
+use super::position::{POSITIONS, Position};
+use crate::admin::group::targets;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::{Connect, Failure};
+
+/// How long one poll waits before Ctrl-C is looked at, in milliseconds.
+const POLL_MS: i64 = 200;
+/// Output is gathered up to so many bytes while more records are at hand.
+const OUTPUT_BYTES: usize = 64 << 10;
+/// How long a member of a group with `-e` stays although it was given no partition, in milliseconds.
+const NO_PARTITION_MS: i64 = 10_000;
+/// Milliseconds between two commits of a group's member.
+const COMMIT_EVERY_MS: i64 = 1_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Isolation {
+    ReadUncommitted,
+    ReadCommitted,
+}
+
+impl From<Isolation> for IsolationLevel {
+    fn from(isolation: Isolation) -> IsolationLevel {
+        match isolation {
+            Isolation::ReadUncommitted => IsolationLevel::ReadUncommitted,
+            Isolation::ReadCommitted => IsolationLevel::ReadCommitted,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AssignorName {
+    Range,
+    RoundRobin,
+    Sticky,
+    CooperativeSticky,
+}
+
+impl From<AssignorName> for AssignorKind {
+    fn from(name: AssignorName) -> AssignorKind {
+        match name {
+            AssignorName::Range => AssignorKind::Range,
+            AssignorName::RoundRobin => AssignorKind::RoundRobin,
+            AssignorName::Sticky => AssignorKind::Sticky,
+            AssignorName::CooperativeSticky => AssignorKind::CooperativeSticky,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct ConsumeArgs {
+    #[command(flatten)]
+    connect: Connect,
+    #[arg(required = true, value_name = "TOPIC")]
+    topics: Vec<String>,
+    /// Where to begin. With --group only earliest and latest, for partitions without a committed offset.
+    #[arg(short, long, value_name = "POSITION", default_value = "earliest", allow_hyphen_values = true, long_help = format!("Where to begin: {POSITIONS}. With --group only earliest and latest, for partitions without a committed offset."))]
+    offset: Position,
+    /// Only these partitions.
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',', conflicts_with = "group", value_parser = clap::value_parser!(i32).range(0..))]
+    partition: Vec<i32>,
+    /// Share the partitions with the other members of this group, and go on from its offsets.
+    #[arg(short, long, value_name = "GROUP")]
+    group: Option<String>,
+    /// Name of this member, kept over restarts (static membership).
+    #[arg(long, value_name = "ID", requires = "group")]
+    instance_id: Option<String>,
+    /// How a group shares partitions; the first that all members know.
+    #[arg(long, value_enum, value_delimiter = ',', requires = "group", default_value = "cooperative-sticky,range")]
+    assignor: Vec<AssignorName>,
+    /// Exit once everything that was there is read.
+    #[arg(short, long)]
+    exit: bool,
+    /// Exit after so many records.
+    #[arg(short = 'n', long, value_name = "N")]
+    count: Option<u64>,
+    /// How a record is printed.
+    #[arg(short, long, value_name = "FORMAT", default_value = "%v\\n", long_help = format!("How a record is printed:\n{LETTERS}"))]
+    format: String,
+    /// Print a JSON object a line instead; bytes that are no UTF-8 as base64.
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Whether records of transactions that are open or aborted are shown.
+    #[arg(long, value_enum, default_value = "read-uncommitted")]
+    isolation: Isolation,
+}
+
+enum Style {
+    Format(OutputFormat),
+    Json,
+}
+
+impl Style {
+    fn write(&self, record: &ConsumerRecord, number: u64, out: &mut Vec<u8>) {
+        match self {
+            Style::Format(format) => format.write(record, number, out),
+            Style::Json => {
+                // A value in memory cannot fail to be written.
+                let _ = serde_json::to_writer(&mut *out, &json_record(record));
+                out.push(b'\n');
+            }
+        }
+    }
+}
+
+pub fn run(args: ConsumeArgs) -> Result<(), Failure> {
+    let style = if args.json {
+        Style::Json
+    } else {
+        Style::Format(OutputFormat::parse(&args.format).map_err(|error| Failure::Usage(error.to_string()))?)
+    };
+    if args.group.is_some() && !matches!(args.offset, Position::Earliest | Position::Latest) {
+        let hint = "a group goes on from its committed offsets; move them with: ringlog group seek";
+        return Err(Failure::Usage(format!("--offset can only be earliest or latest with --group: {hint}")));
+    }
+    let interrupt = Interrupt::watch();
+    args.connect.clone().run(move |client| consume(client, args, style, interrupt))
+}
+
+fn config(args: &ConsumeArgs) -> ConsumerConfig {
+    ConsumerConfig {
+        group_id: args.group.clone(),
+        group_instance_id: args.instance_id.clone(),
+        auto_offset_reset: if args.offset == Position::Latest {
+            AutoOffsetReset::Latest
+        } else {
+            AutoOffsetReset::Earliest
+        },
+        isolation_level: args.isolation.into(),
+        partition_assignors: args.assignor.iter().map(|&name| name.into()).collect(),
+        allow_auto_create_topics: false,
+        // Committed by hand, behind what was really printed.
+        enable_auto_commit: false,
+        ..ConsumerConfig::default()
+    }
+}
+
+async fn consume(client: Client, args: ConsumeArgs, style: Style, interrupt: Interrupt) -> Result<(), Failure> {
+    let names: Vec<&str> = args.topics.iter().map(String::as_str).collect();
+    client.resolve(&names).await?;
+    let consumer = Consumer::new(&client, config(&args))?;
+    // Partition and the offset behind the last record that is wanted.
+    let mut ends = BTreeMap::new();
+    if args.group.is_some() {
+        consumer.subscribe(&names, None)?;
+    } else {
+        ends = begin(&client, &consumer, &args).await?;
+    }
+    let result = read_on(&consumer, &args, &style, &interrupt, &ends).await;
+    consumer.close().await;
+    match result {
+        Err(Failure::Interrupted) if args.exit || args.count.is_some() => Err(Failure::Interrupted),
+        // Without an end of its own, Ctrl-C is how it ends.
+        Err(Failure::Interrupted) => Ok(()),
+        other => other,
+    }
+}
+
+/// Assigns the partitions and seeks; gives where each ends now.
+async fn begin(
+    client: &Client,
+    consumer: &Consumer,
+    args: &ConsumeArgs,
+) -> Result<BTreeMap<TopicPartition, i64>, Failure> {
+    let cluster = client.cluster();
+    let mut partitions = Vec::new();
+    for name in &args.topics {
+        let count = cluster.topic(name).map_or(0, |topic| topic.partitions.len()) as i32;
+        if let Some(missing) = args.partition.iter().find(|index| **index >= count) {
+            return Err(Failure::Usage(format!("{name} has no partition {missing}, it has {count}")));
+        }
+        let wanted = if args.partition.is_empty() { (0..count).collect() } else { args.partition.clone() };
+        partitions.extend(wanted.into_iter().map(|index| TopicPartition::new(name, index)));
+    }
+    partitions.sort();
+    partitions.dedup();
+    let admin = Admin::new(client.clone());
+    let starts = targets(&admin, &partitions, args.offset).await?;
+    let ends = targets(&admin, &partitions, Position::Latest).await?;
+    consumer.assign(partitions)?;
+    for (partition, offset) in starts {
+        consumer.seek(&partition, offset)?;
+    }
+    Ok(ends.into_iter().collect())
+}
+
+async fn read_on(
+    consumer: &Consumer,
+    args: &ConsumeArgs,
+    style: &Style,
+    interrupt: &Interrupt,
+    ends: &BTreeMap<TopicPartition, i64>,
+) -> Result<(), Failure> {
+    let mut out = Vec::with_capacity(2 * OUTPUT_BYTES);
+    let mut number = 0;
+    let mut last_partition_ms = clock::now_ms();
+    let mut printed = Printed::default();
+    loop {
+        if interrupt.is_asked() {
+            printed.commit(consumer).await?;
+            return Err(Failure::Interrupted);
+        }
+        let mut records = consumer.poll(POLL_MS).await?;
+        let wanted = args.count.map_or(u64::MAX, |count| count - number);
+        records.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
+        for record in &records {
+            number += 1;
+            style.write(record, number, &mut out);
+            if out.len() >= OUTPUT_BYTES && !write_out(&mut out)? {
+                return Ok(());
+            }
+        }
+        if !write_out(&mut out)? {
+            return Ok(());
+        }
+        if args.group.is_some() {
+            printed.add(&records);
+            printed.commit_sometimes(consumer)?;
+        }
+        if args.count == Some(number) {
+            return printed.commit(consumer).await;
+        }
+        if !consumer.assignment().is_empty() {
+            last_partition_ms = clock::now_ms();
+        }
+        if args.exit && is_done(consumer, args, ends, last_partition_ms).await? {
+            return printed.commit(consumer).await;
+        }
+    }
+}
+
+/// What a member of a group has printed and not yet committed. Only that is committed: of what was polled and not printed
+/// nobody has seen anything.
+#[derive(Debug, Default)]
+struct Printed {
+    offsets: Offsets,
+    committed_ms: i64,
+}
+
+impl Printed {
+    fn add(&mut self, records: &[ConsumerRecord]) {
+        let is_same = |a: &ConsumerRecord, b: &ConsumerRecord| a.partition == b.partition && a.topic == b.topic;
+        for last in records.chunk_by(is_same).filter_map(|run| run.last()) {
+            let partition = TopicPartition { topic: last.topic.clone(), partition: last.partition };
+            let behind =
+                OffsetAndMetadata { leader_epoch: last.leader_epoch, ..OffsetAndMetadata::new(last.offset + 1) };
+            self.offsets.insert(partition, behind);
+        }
+    }
+
+    fn take(&mut self, consumer: &Consumer) -> Offsets {
+        let assigned = consumer.assignment();
+        let mut offsets = std::mem::take(&mut self.offsets);
+        // What went to another member is that one's to commit.
+        offsets.retain(|partition, _| assigned.contains(partition));
+        offsets
+    }
+
+    fn commit_sometimes(&mut self, consumer: &Consumer) -> Result<(), Failure> {
+        let now_ms = clock::now_ms();
+        if self.offsets.is_empty() || now_ms - self.committed_ms < COMMIT_EVERY_MS {
+            return Ok(());
+        }
+        self.committed_ms = now_ms;
+        if let Some(error) = consumer.take_commit_error() {
+            eprintln!("ringlog: committing offsets failed, and is tried again: {error}");
+        }
+        let offsets = self.take(consumer);
+        Ok(consumer.commit_async(Some(offsets))?)
+    }
+
+    async fn commit(&mut self, consumer: &Consumer) -> Result<(), Failure> {
+        let offsets = self.take(consumer);
+        if !offsets.is_empty() {
+            consumer.commit_sync(Some(offsets)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether everything that `-e` wants was read.
+async fn is_done(
+    consumer: &Consumer,
+    args: &ConsumeArgs,
+    ends: &BTreeMap<TopicPartition, i64>,
+    last_partition_ms: i64,
+) -> Result<bool, ClientError> {
+    if args.group.is_none() {
+        for (partition, end) in ends {
+            if consumer.position(partition).await? < *end {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    let assigned = consumer.assignment();
+    if assigned.is_empty() {
+        return Ok(clock::now_ms() - last_partition_ms > NO_PARTITION_MS);
+    }
+    Ok(assigned.iter().all(|partition| consumer.lag(partition) == Some(0)))
+}
+
+/// `false`: nobody reads any more.
+fn write_out(out: &mut Vec<u8>) -> Result<bool, Failure> {
+    if out.is_empty() {
+        return Ok(true);
+    }
+    let mut stdout = io::stdout().lock();
+    let result = stdout.write_all(out).and_then(|()| stdout.flush());
+    out.clear();
+    match result {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::Failed(format!("cannot write to stdout: {error}"))),
+    }
+}
+
+/// Text where it is text, `{"base64": ..}` where not.
+fn json_bytes(bytes: Option<&bytes::Bytes>) -> Value {
+    match bytes {
+        None => Value::Null,
+        Some(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => text.into(),
+            Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
+        },
+    }
+}
+
+fn json_record(record: &ConsumerRecord) -> Value {
+    let header = |header: &client::Header| json!([json_bytes(Some(&header.key)), json_bytes(header.value.as_ref())]);
+    let mut object = Map::new();
+    object.insert("topic".into(), (*record.topic).into());
+    object.insert("partition".into(), record.partition.into());
+    object.insert("offset".into(), record.offset.into());
+    object.insert("timestamp".into(), record.timestamp_ms.into());
+    object.insert("key".into(), json_bytes(record.key.as_ref()));
+    object.insert("value".into(), json_bytes(record.value.as_ref()));
+    if !record.headers.is_empty() {
+        object.insert("headers".into(), record.headers.iter().map(header).collect());
+    }
+    object.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use client::Header;
+
+    use super::*;
+
+    #[test]
+    fn records_are_json_and_bytes_that_are_no_text_are_base64() {
+        let record = ConsumerRecord {
+            topic: "t".into(),
+            partition: 1,
+            offset: 2,
+            leader_epoch: 0,
+            timestamp_ms: 3,
+            is_log_append_time: false,
+            key: None,
+            value: Some(Bytes::from_static(b"\xff\x00")),
+            headers: vec![Header { key: Bytes::from_static(b"h"), value: None }],
+        };
+        let mut out = Vec::new();
+        Style::Json.write(&record, 1, &mut out);
+        let expected = json!({
+            "topic": "t", "partition": 1, "offset": 2, "timestamp": 3, "key": null, "value": {"base64": "/wA="},
+            "headers": [["h", null]],
+        });
+        assert_eq!(serde_json::from_slice::<Value>(&out).ok(), Some(expected));
+        assert_eq!(out.last(), Some(&b'\n'));
+    }
+}

@@ -1,0 +1,60 @@
+//! The profile in force: the file that was named, or one derived from this machine. `serve` starts with it, `tune` judges
+//! the host by it.
+
+use std::path::Path;
+
+use runtime::checks;
+use tuning::{Profile, Topology, TuningError, cpu_list};
+
+use super::host::Host;
+
+#[derive(Clone, Debug)]
+pub struct InForce {
+    pub profile: Profile,
+    /// The CPUs this process may use.
+    pub topology: Topology,
+    /// What the profile is called where it is shown.
+    pub name: String,
+    /// A derived profile says how many shards and how large, and leaves the CPUs to the kernel.
+    pub pinned: bool,
+}
+
+impl InForce {
+    /// Reads `file`, or derives a profile. The error is a sentence.
+    pub fn read(host: &Host, file: Option<&Path>) -> Result<InForce, String> {
+        let topology = host.topology().restricted_to(&checks::allowed_cpus());
+        let Some(path) = file else {
+            let (cpus, cores) = (topology.cpus().len(), topology.core_count());
+            let plural = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+            let of_cores = if cores < cpus { format!(" of {}", plural(cores, "core")) } else { String::new() };
+            let name = format!("derived for {}{of_cores}", plural(cpus, "CPU"));
+            return Ok(InForce {
+                profile: Profile::derive(&topology, host.memory_bytes()),
+                topology,
+                name,
+                pinned: false,
+            });
+        };
+        let shown = path.display();
+        let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read the tuning profile {shown}: {e}"))?;
+        let profile = Profile::parse(&text).map_err(|e| format!("tuning profile {shown}: {e}"))?;
+        Ok(InForce { profile, topology, name: shown.to_string(), pinned: true })
+    }
+
+    /// The CPU of each shard; `shards` overrides the profile unless it is 0.
+    pub fn place(&self, shards: usize) -> Result<Vec<usize>, TuningError> {
+        self.profile.place(&self.topology, shards)
+    }
+
+    /// Where the threads that are no shards are pinned.
+    pub fn helper_cpu(&self) -> Result<Option<usize>, TuningError> {
+        if self.pinned { self.profile.helper(&self.topology) } else { Ok(None) }
+    }
+
+    /// "on CPUs 0, 1 (pinned)".
+    pub fn cpus_text(&self, cpus: &[usize]) -> String {
+        let how = if self.pinned { "pinned" } else { "not pinned, --tuning FILE pins them" };
+        let noun = if cpus.len() == 1 { "CPU" } else { "CPUs" };
+        format!("on {noun} {} ({how})", cpu_list::format(cpus))
+    }
+}

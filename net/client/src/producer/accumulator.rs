@@ -249,14 +249,17 @@ impl Accumulator {
             && let Body::Open(builder) = &mut batch.body
         {
             let len = builder.len() + builder.record_len(record.timestamp_ms, body_len);
-            if len <= self.batch_limit && grow(&mut self.pool, builder, &mut batch.charge, len, self.batch_limit) {
-                return Some((false, 0));
+            if len <= self.batch_limit {
+                // Without memory to grow it the record waits: another batch would be a crumb, and what that frees once it
+                // is acknowledged is room for the next crumb only.
+                return grow(&mut self.pool, builder, &mut batch.charge, len, self.batch_limit).then_some((false, 0));
             }
         }
         let least = HEADER_LEN + RECORD_OVERHEAD + body_len;
         let hint =
             partition.usual_len.next_power_of_two().clamp(MIN_BUFFER_BYTES, self.batch_limit.max(MIN_BUFFER_BYTES));
-        let buffer = self.pool.take(least.max(hint)).or_else(|| self.pool.take(least))?;
+        // For the same reason a batch begins with the room that batches of this partition usually take, or not at all.
+        let buffer = self.pool.take(least.max(hint))?;
         let before = partition.queue.len();
         let batch = self.open(buffer, now_ms);
         let partition = &mut self.partitions[slot as usize];

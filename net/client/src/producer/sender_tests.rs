@@ -399,3 +399,32 @@ mod splits;
 
 #[path = "property_tests.rs"]
 mod properties;
+
+#[test]
+fn short_memory_makes_no_crumbs() {
+    let config = ProducerConfig {
+        batch_size: 64 << 10,
+        buffer_memory: 1 << 20,
+        max_request_size: 64 << 10,
+        linger_ms: 1_000,
+        ..plain()
+    };
+    let mut bench = Bench::new(config, 1, 1);
+    bench.prove();
+    let mut tag = 0;
+    let mut sizes = Vec::new();
+    // A program that sends as fast as it may, and a broker that answers one request after the other.
+    for _ in 0..400 {
+        while bench.try_send(0, tag, tagged_big(tag)).is_ok() {
+            tag += 1;
+        }
+        for request in bench.drain() {
+            sizes.push(request.bytes());
+            bench.answer(&request, 0, 0);
+        }
+    }
+    assert!(sizes.len() >= 400, "{}", sizes.len());
+    // But for the first ones, which grow to their size.
+    let crumbs = sizes[20..].iter().filter(|&&bytes| bytes < 32 << 10).count();
+    assert_eq!(crumbs, 0, "{:?}", &sizes[..40]);
+}

@@ -6,6 +6,7 @@ use wire::generated::api_versions::{ApiVersion, ApiVersionsResponse};
 use wire::generated::metadata::MetadataRequest;
 use wire::{ApiKey, Chunk, encode_response};
 
+use crate::consumer_protocol::{Assignment, Subscription};
 use crate::link::core::{Deadline, LinkCore, Phase};
 
 const QUESTIONS: u32 = 5;
@@ -38,6 +39,19 @@ pub fn link_answers(data: &[u8]) {
     let done = core.take_done();
     assert_eq!(done.len() as u32, asked, "every question has one outcome");
     assert!(done.iter().map(|(waiter, _)| *waiter).eq(0..asked), "outcomes come in the order of the questions");
+}
+
+/// What members of a group tell each other, as either kind; what was written once is written the same again. (Reading may
+/// find partitions of a topic apart, writing puts them together.)
+pub fn consumer_protocol(data: &[u8]) {
+    if let Ok(subscription) = Subscription::decode(data) {
+        let bytes = subscription.encode();
+        assert_eq!(Subscription::decode(&bytes).map(|again| again.encode()), Ok(bytes));
+    }
+    if let Ok(assignment) = Assignment::decode(data) {
+        let bytes = assignment.encode();
+        assert_eq!(Assignment::decode(&bytes).map(|again| again.encode()), Ok(bytes));
+    }
 }
 
 fn versions() -> Vec<u8> {

@@ -140,6 +140,14 @@ fn resealed(mut message: PeerMessage) -> PeerMessage {
     message
 }
 
+/// Batches behind a byte that says how they are read.
+pub fn behind_the_first_byte(bytes: &[u8]) -> Vec<u8> {
+    match bytes.split_first() {
+        Some((first, batches)) => [&[*first][..], &segment(batches)].concat(),
+        None => Vec::new(),
+    }
+}
+
 #[cfg(test)]
 #[path = "seal_tests.rs"]
 mod tests;

@@ -153,6 +153,27 @@ pub const TARGETS: &[Target] = &[
         corpus::metadata_peers::sequences,
         &[],
     ),
+    target(
+        "client_link_answers",
+        "a broker's bytes on a connection with requests under way",
+        client::fuzz_targets::link_answers,
+        corpus::client::answers,
+        &[],
+    ),
+    target(
+        "client_fetched_records",
+        "fetched batches to records; the first byte says how they are read",
+        client::consumer::fuzz_targets::fetched_records,
+        corpus::client::fetched,
+        &[seal::behind_the_first_byte],
+    ),
+    target(
+        "client_consumer_protocol",
+        "what a group's members tell each other: a subscription, an assignment",
+        client::fuzz_targets::consumer_protocol,
+        corpus::client::member_messages,
+        &[],
+    ),
 ];
 
 pub fn find(name: &str) -> Option<&'static Target> {

@@ -1,5 +1,6 @@
 //! Valid inputs to start from, made by the code that writes them where it is public and by hand where it is not.
 
+pub mod client;
 pub mod coordinator;
 pub mod log;
 pub mod metadata;

@@ -46,12 +46,15 @@ impl std::error::Error for IoError {
     }
 }
 
-/// glommio wraps operating system errors; this takes them out again.
-pub(crate) fn from_glommio(what: &'static str, path: &Path, error: glommio::GlommioError<()>) -> IoError {
-    // The conversion that glommio offers keeps the kind only, and with it loses that a disk is full.
-    let source = match error {
+/// glommio wraps operating system errors; this takes them out again. The conversion that it offers keeps the kind only,
+/// and with it loses that a disk is full.
+pub(crate) fn io_of(error: glommio::GlommioError<()>) -> io::Error {
+    match error {
         glommio::GlommioError::EnhancedIoError { source, .. } | glommio::GlommioError::IoError(source) => source,
         other => io::Error::from(other),
-    };
-    IoError::new(what, path, source)
+    }
+}
+
+pub(crate) fn from_glommio(what: &'static str, path: &Path, error: glommio::GlommioError<()>) -> IoError {
+    IoError::new(what, path, io_of(error))
 }

@@ -6,13 +6,13 @@ use std::io::{Read, Write};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use ringlog_runtime::net::{Bound, Part};
 use ringlog_runtime::shard::{HelperSpec, ShardSpec, start};
 use ringlog_runtime::testing::{TempDir, run};
-use ringlog_runtime::{DirectFile, OpenMode, Post, SharedFile, clock, fs, mailbox::Mailboxes, spawn, sync, task};
+use ringlog_runtime::{DirectFile, OpenMode, Post, SharedFile, Socket, clock, fs, mailbox::Mailboxes, spawn, sync, task};
 
 fn two() -> Vec<ShardSpec> {
     vec![ShardSpec { io_memory_bytes: 1 << 20, ..ShardSpec::default() }; 2]
@@ -268,5 +268,41 @@ fn waiting_has_deadlines_budgets_and_order() {
         queue.push(2);
         queue.close();
         assert_eq!((queue.pop().await, queue.pop().await, queue.pop().await), (Some(1), Some(2), None));
+    });
+}
+
+/// A listener whose queue is full: the kernel drops further attempts, as a host does that went dark.
+fn dark_listener() -> (std::net::TcpListener, Vec<std::net::TcpStream>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // std asks for a queue of 128; connections beyond it stay half open.
+    let mut waiting = Vec::new();
+    while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
+        waiting.push(stream);
+        assert!(waiting.len() < 10_000, "the queue never fills");
+    }
+    (listener, waiting)
+}
+
+#[test]
+fn a_connection_to_a_dark_host_times_out_and_holds_up_no_other() {
+    let (dark, _waiting) = dark_listener();
+    let dark = dark.local_addr().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let good = listener.local_addr().unwrap();
+    run(move || async move {
+        let begun = Instant::now();
+        let timeout = Duration::from_secs(2);
+        let hanging = spawn("dark", Socket::connect(dark, timeout));
+        for _ in 0..20 {
+            Socket::connect(good, timeout).await.unwrap();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+        let error = hanging.join().await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "{error}");
+        assert!(begun.elapsed() >= timeout, "{:?}", begun.elapsed());
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let refused = Socket::connect(free, timeout).await.unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused, "{refused}");
     });
 }

@@ -2,7 +2,7 @@
 //! thread: a name may move, and looking it up may block.
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use crate::ClientError;
 use crate::limits::MAX_ADDRESSES_PER_NAME;
@@ -32,6 +32,10 @@ impl Address {
 
     /// Every socket address of the name, in the resolver's order.
     pub async fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
+        // Looking a name up may block for long, and all of the shard's connections share the pool: not for numbers.
+        if let Ok(number) = self.host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(number, self.port)]);
+        }
         let (host, port) = (self.host.clone(), self.port);
         let found = runtime::spawn_blocking(move || {
             (host.as_str(), port).to_socket_addrs().map(|all| all.take(MAX_ADDRESSES_PER_NAME).collect::<Vec<_>>())

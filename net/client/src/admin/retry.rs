@@ -99,8 +99,13 @@ pub(super) async fn each<K: Clone + Ord, T>(
         let answers = match round(&asked).await {
             Ok(answers) => answers,
             Err(error) => {
-                retry.after(error).await?;
-                continue;
+                let Err(error) = retry.after(error).await else { continue };
+                if results.is_empty() {
+                    return Err(error);
+                }
+                // What was done in earlier rounds stays told.
+                results.extend(asked.into_iter().map(|key| (key, Err(error.clone()))));
+                break;
             }
         };
         // Answers about what was not asked are dropped, and what was asked but not answered is an error.

@@ -301,6 +301,23 @@ fn a_topic_that_does_not_exist_is_given_up_soon_and_not_asked_for_again() {
 }
 
 #[test]
+fn what_others_watch_stays_watched_when_a_topic_beside_it_does_not_exist() {
+    let broker = FakeBroker::start(|seen, port| match seen.api {
+        ApiKey::Metadata => vec![seen.answer(&metadata(port, vec![topic("known", 0), topic("missing", 3)]))],
+        _ => vec![seen.usual(port)],
+    });
+    run(move || {
+        let client = client(&broker);
+        async move {
+            client.watch_topics(&["known"]);
+            client.resolve(&["known", "missing"]).await.unwrap_err();
+            let watched = client.shared.metadata.watched.borrow();
+            assert!(watched.contains("known") && !watched.contains("missing"), "{watched:?}");
+        }
+    });
+}
+
+#[test]
 fn refreshes_that_are_wanted_together_are_one() {
     let broker = FakeBroker::start(|seen, port| vec![seen.usual(port)]);
     let seen = broker.clone();

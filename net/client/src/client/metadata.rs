@@ -82,13 +82,17 @@ impl Metadata {
         self.cluster.borrow().clone()
     }
 
-    pub fn watch(&self, topics: &[&str]) {
+    /// Gives those that were not watched before.
+    pub fn watch<'a>(&self, topics: &[&'a str]) -> Vec<&'a str> {
         let mut watched = self.watched.borrow_mut();
+        let mut added = Vec::new();
         for topic in topics {
             if !watched.contains(*topic) {
                 watched.insert((*topic).into());
+                added.push(*topic);
             }
         }
+        added
     }
 
     pub fn unwatch(&self, topics: &[&str]) {
@@ -242,7 +246,7 @@ pub(crate) async fn resolve(shared: &Rc<Shared>, topics: &[&str]) -> Result<Rc<C
     let begun_ms = clock::now_ms();
     let deadline_ms = begun_ms.saturating_add(shared.config.default_api_timeout_ms);
     let mut failures = 0;
-    shared.metadata.watch(topics);
+    let added = shared.metadata.watch(topics);
     loop {
         let error = match refresh(shared).await {
             Ok(cluster) => match topics.iter().find_map(|topic| obstacle(&cluster, topic)) {
@@ -255,7 +259,8 @@ pub(crate) async fn resolve(shared: &Rc<Shared>, topics: &[&str]) -> Result<Rc<C
         let next_ms = clock::now_ms() + retry_backoff(&shared.config).draw_ms(failures);
         if next_ms >= deadline_ms || !is_worth_waiting(shared, &error, next_ms - begun_ms) {
             if matches!(error, ClientError::UnknownTopic { .. }) {
-                shared.metadata.unwatch(topics);
+                // The others may be somebody else's, who goes on with them.
+                shared.metadata.unwatch(&added);
             }
             return Err(error);
         }

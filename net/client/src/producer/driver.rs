@@ -189,6 +189,8 @@ async fn await_answer(shared: Rc<Shared>, id: u64, pending: Pending<NodeRequest>
         Err(error) => shared.answered(id, RequestOutcome::Unknown(error)),
     }
     shared.settle();
+    // An answer may free memory without ending a record: that of a batch which expired before.
+    shared.ended.notify();
     shared.work.notify();
 }
 

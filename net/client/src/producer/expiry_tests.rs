@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Refused before anything was appended.
+const LEADER_NOT_AVAILABLE: i16 = 5;
+
 fn short() -> ProducerConfig {
     ProducerConfig { request_timeout_ms: 900, delivery_timeout_ms: 1_000, ..config() }
 }
@@ -81,7 +84,7 @@ fn a_refused_attempt_leaves_it_certain_that_nothing_was_sent() {
     bench.send(0, 1);
     bench.pass(5);
     let request = bench.drain_one();
-    bench.answer(&request, NOT_LEADER, -1);
+    bench.answer(&request, LEADER_NOT_AVAILABLE, -1);
     set_leader(&mut bench.cluster, 0, -1);
     bench.pass(1_000);
     bench.drain();
@@ -127,4 +130,28 @@ fn behind_one_that_may_be_written_the_old_sequence_is_tried_first() {
     bench.pass(5);
     assert_eq!(seen(&bench.drain_one().parts[0]).sequence, 2);
     assert!(!bench.sender.wants_producer_id());
+}
+
+#[test]
+fn what_a_former_leader_refused_may_be_written_and_its_place_is_not_taken() {
+    let mut bench = Bench::new(short(), 2, 1);
+    bench.prove();
+    bench.send(0, 1);
+    bench.pass(5);
+    let request = bench.drain_one();
+    // Leadership moved: the old leader may have appended before it said so, and there is no new one.
+    bench.answer(&request, 6, -1);
+    set_leader(&mut bench.cluster, 0, -1);
+    bench.drain();
+    bench.pass(1_000);
+    bench.drain();
+    assert!(matches!(bench.fates[0], (1, 0, Fate::PossiblySent(_))), "{:?}", bench.fates);
+    set_leader(&mut bench.cluster, 0, 1);
+    bench.send(0, 2);
+    bench.pass(5);
+    bench.drain();
+    // Under the same id and sequence the new leader would take it for the one that it has.
+    assert!(bench.sender.wants_producer_id());
+    bench.sender.producer_id(2, 0);
+    assert_eq!(seen(&bench.drain_one().parts[0]).producer_id, 2);
 }

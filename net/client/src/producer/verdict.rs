@@ -31,14 +31,15 @@ pub fn judge(code: i16, idempotent: bool) -> Verdict {
     let Some(code) = ErrorCode::from_code(code) else { return Verdict::Failed { maybe_appended: true } };
     match code {
         E::None | E::DuplicateSequenceNumber => Verdict::Appended,
-        E::UnknownTopicOrPartition
-        | E::LeaderNotAvailable
-        | E::NotLeaderOrFollower
+        // A leader that lost its place answers so, too, after it appended: what it has may be replicated already.
+        E::NotLeaderOrFollower | E::UnknownTopicOrPartition | E::UnknownTopicId => {
+            Verdict::Retry { refresh: true, maybe_appended: true }
+        }
+        E::LeaderNotAvailable
         | E::BrokerNotAvailable
         | E::ReplicaNotAvailable
         | E::FencedLeaderEpoch
         | E::UnknownLeaderEpoch
-        | E::UnknownTopicId
         | E::InconsistentTopicId
         | E::ListenerNotFound => stale,
         E::KafkaStorageError | E::NetworkException => Verdict::Retry { refresh: true, maybe_appended: true },
@@ -75,7 +76,8 @@ mod tests {
 
     #[test]
     fn only_what_may_be_in_the_log_is_called_so() {
-        assert_eq!(judge(6, true), Verdict::Retry { refresh: true, maybe_appended: false });
+        assert_eq!(judge(6, true), Verdict::Retry { refresh: true, maybe_appended: true });
+        assert_eq!(judge(5, true), Verdict::Retry { refresh: true, maybe_appended: false });
         assert_eq!(judge(20, true), Verdict::Retry { refresh: false, maybe_appended: true });
         assert_eq!(judge(7, true), Verdict::Retry { refresh: false, maybe_appended: true });
         assert_eq!(judge(-1, true), Verdict::Failed { maybe_appended: true });

@@ -4,6 +4,8 @@
 //! `sixteen-core-nvme.toml`, `two-socket-many-nvme.toml`). Without one, [`Profile::derive`] makes a sensible one from the
 //! [`Topology`] of the machine. Checking and arithmetic only: the caller reads files and sysfs and pins the threads.
 //!
+//! A file that speaks of the disk alone ([`Profile::is_disk_only`]) is completed with what is derived.
+//!
 //! What a profile sets is a default like the table's own: the configuration file and `--set` win over it. So it is
 //! handed on as `key=value` pairs ([`Profile::pairs`]) that go before theirs.
 

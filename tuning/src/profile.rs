@@ -7,7 +7,8 @@ use crate::{MAX_CPUS, Topology, TuningError};
 /// The keys of a profile, in the order of the sentence that lists them.
 const KEYS: &str = "shards, cpus, placement, numa_node, leave_out, helper_cpu, preempt_timer_us, pulse_interval_ms, \
                     io_memory_bytes, batch_cache_bytes, inflight_bytes_per_shard, inflight_bytes_per_connection, \
-                    max_open_segments, listen_backlog, [memory] per_shard_bytes, batch_cache_percent, \
+                    max_open_segments, listen_backlog, disk_write_max_bytes, disk_queue_depth, \
+                    disk_expected_write_us, [memory] per_shard_bytes, batch_cache_percent, \
                     in_flight_percent, io_percent";
 
 /// Bounds that the configuration table sets below, so that a split of little memory still starts.
@@ -69,6 +70,12 @@ pub struct Profile {
     /// Of the whole process.
     pub max_open_segments: Option<u32>,
     pub listen_backlog: Option<u32>,
+    /// Largest write to the disk.
+    pub disk_write_max_bytes: Option<u32>,
+    /// Writes and syncs that the disk is given at once, per shard.
+    pub disk_queue_depth: Option<u32>,
+    /// Usual time of one synced write.
+    pub disk_expected_write_us: Option<u32>,
     pub memory: Option<MemorySplit>,
 }
 
@@ -127,6 +134,28 @@ impl Profile {
         }
     }
 
+    /// Whether it speaks of nothing but the disk, as what `ringlog tune disk --write` leaves does.
+    pub fn is_disk_only(&self) -> bool {
+        let rest = Profile {
+            disk_write_max_bytes: None,
+            disk_queue_depth: None,
+            disk_expected_write_us: None,
+            ..self.clone()
+        };
+        rest == Profile::default() && *self != rest
+    }
+
+    /// This profile with another one's disk.
+    #[must_use]
+    pub fn with_disk_of(self, other: &Profile) -> Profile {
+        Profile {
+            disk_write_max_bytes: other.disk_write_max_bytes,
+            disk_queue_depth: other.disk_queue_depth,
+            disk_expected_write_us: other.disk_expected_write_us,
+            ..self
+        }
+    }
+
     /// What the profile sets, under the names of the configuration table. `shards` is how many there will be: the batch
     /// cache is one for the whole process.
     pub fn pairs(&self, shards: usize) -> Vec<(&'static str, String)> {
@@ -141,6 +170,9 @@ impl Profile {
         put("ringlog.max.inflight.bytes.per.connection", self.inflight_bytes_per_connection);
         put("ringlog.max.open.segments", self.max_open_segments.map(u64::from));
         put("socket.listen.backlog.size", self.listen_backlog.map(u64::from));
+        put("ringlog.disk.write.max.bytes", self.disk_write_max_bytes.map(u64::from));
+        put("ringlog.disk.queue.depth", self.disk_queue_depth.map(u64::from));
+        put("ringlog.disk.expected.write.us", self.disk_expected_write_us.map(u64::from));
         if let Some(memory) = &self.memory {
             let part = |percent: u32, least: u64| (memory.per_shard_bytes / 100 * u64::from(percent)).max(least);
             let cache_bytes = part(memory.batch_cache_percent, BATCH_CACHE_MIN).saturating_mul(shards.max(1) as u64);

@@ -49,13 +49,36 @@ fn hyper_threads_of_a_larger_machine_stay_free() {
 fn every_key_reaches_the_configuration() {
     let text = "shards = 3\npreempt_timer_us = 500\npulse_interval_ms = 7\nio_memory_bytes = 8388608\n\
                 batch_cache_bytes = 16777216\nmax_open_segments = 99\nlisten_backlog = 1024\n\
-                inflight_bytes_per_shard = 2097152\ninflight_bytes_per_connection = 131072\n";
+                inflight_bytes_per_shard = 2097152\ninflight_bytes_per_connection = 131072\n\
+                disk_write_max_bytes = 262144\ndisk_queue_depth = 16\ndisk_expected_write_us = 900\n";
     let config = configured(&Profile::parse(text).unwrap(), 3);
     assert_eq!((config.shards.shards, config.shards.preempt_timer_us, config.shards.pulse_interval_ms), (3, 500, 7));
     assert_eq!((config.shards.io_memory_bytes, config.shards.batch_cache_bytes), (8_388_608, 16_777_216));
     assert_eq!((config.shards.max_open_segments, config.connections.listen_backlog), (99, 1024));
     assert_eq!(config.connections.max_inflight_bytes_per_shard, 2_097_152);
     assert_eq!(config.connections.max_inflight_bytes_per_connection, 131_072);
+    assert_eq!((config.shards.disk_write_max_bytes, config.shards.disk_queue_depth), (262_144, 16));
+    assert_eq!(config.shards.disk_expected_write_us, 900);
+}
+
+#[test]
+fn a_profile_of_the_disk_alone_leaves_the_rest_to_the_machine() {
+    let disk = Profile::parse("disk_queue_depth = 4\n").unwrap();
+    assert!(disk.is_disk_only());
+    for other in ["", "shards = 1\n", "shards = 1\ndisk_queue_depth = 4\n", "leave_out = [1]\ndisk_queue_depth = 4\n"] {
+        assert!(!Profile::parse(other).unwrap().is_disk_only(), "{other}");
+    }
+    let derived = Profile::derive(&Topology::flat(&[0, 1]), None);
+    let whole = derived.clone().with_disk_of(&disk);
+    assert_eq!((whole.disk_queue_depth, whole.batch_cache_bytes), (Some(4), derived.batch_cache_bytes));
+}
+
+#[test]
+fn a_disk_that_the_table_does_not_allow_is_refused_by_it() {
+    for text in ["disk_write_max_bytes = 70000", "disk_write_max_bytes = 4096", "disk_queue_depth = 0"] {
+        let pairs = Profile::parse(text).unwrap().pairs(1);
+        assert!(BrokerConfig::from_pairs(pairs.iter().map(|(k, v)| (*k, v.as_str()))).is_err(), "{text}");
+    }
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! This is way 1, *per file*: a round is every partition that has something pending, their writes issued together, then
 //! one fdatasync for each file touched, issued together. The syncs of a round run beside the writes of the next; two
 //! write stages never overlap, because both would write the block that holds the end. A round begins as soon as the one
-//! before has written.
+//! before has written. Within a stage at most as many partitions are worked on as the drive is given operations
+//! ([`crate::device`]).
 //!
 //! The seam for a journal: partitions only call [`Committer::register`] and are told through `PartitionLog::wrote` and
 //! `PartitionLog::synced`; what lies between is this file's affair alone.
@@ -17,12 +18,14 @@ use std::rc::Rc;
 use runtime::{Notify, TaskGroup, TaskHandle, fs, spawn};
 
 use crate::error::LogError;
-use crate::limits::{ROUND_IN_FLIGHT, ROUND_PARTITIONS};
+use crate::limits::ROUND_PARTITIONS;
 use crate::partition::PartitionLog;
 use crate::partition::commit::Written;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Committer {
+    /// Partitions worked on at once, in each stage.
+    lanes: usize,
     dirty: RefCell<VecDeque<Rc<PartitionLog>>>,
     ready: Notify,
     stopping: Cell<bool>,
@@ -30,6 +33,16 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
+    pub fn new(lanes: usize) -> Rc<Committer> {
+        Rc::new(Committer {
+            lanes,
+            dirty: RefCell::default(),
+            ready: Notify::new(),
+            stopping: Cell::new(false),
+            rounds: Cell::new(0),
+        })
+    }
+
     /// Takes a partition into the next round. The partition calls it once until that round takes it up.
     pub fn register(&self, log: Rc<PartitionLog>) {
         self.dirty.borrow_mut().push_back(log);
@@ -71,12 +84,12 @@ impl Committer {
     pub async fn run(self: Rc<Self>) {
         let mut syncing: Option<TaskHandle<()>> = None;
         while let Some(round) = self.next_round().await {
-            let written = write_stage(round).await;
+            let written = write_stage(round, self.lanes).await;
             if let Some(before) = syncing.take() {
                 before.join().await;
             }
             if !written.is_empty() {
-                syncing = Some(spawn("sync", sync_stage(written)));
+                syncing = Some(spawn("sync", sync_stage(written, self.lanes)));
             }
         }
         if let Some(last) = syncing {
@@ -86,10 +99,10 @@ impl Committer {
 }
 
 /// Writes of a whole round. A partition that fails has poisoned itself; what comes back is to be synced.
-async fn write_stage(round: VecDeque<Rc<PartitionLog>>) -> VecDeque<Written> {
+async fn write_stage(round: VecDeque<Rc<PartitionLog>>, lanes: usize) -> VecDeque<Written> {
     let written = Rc::new(RefCell::new(VecDeque::new()));
     let out = written.clone();
-    each(round, move |log| {
+    each(round, lanes, move |log| {
         let out = out.clone();
         async move {
             if let Some(written) = log.write_dirty().await {
@@ -101,7 +114,7 @@ async fn write_stage(round: VecDeque<Rc<PartitionLog>>) -> VecDeque<Written> {
     written.take()
 }
 
-async fn sync_stage(written: VecDeque<Written>) {
+async fn sync_stage(written: VecDeque<Written>, lanes: usize) {
     // Folders made in this round: their parent is synced once for all of them.
     let parents: BTreeSet<PathBuf> = written.iter().filter_map(|w| w.new_folder_in.clone()).collect();
     let mut failed = BTreeMap::new();
@@ -111,7 +124,7 @@ async fn sync_stage(written: VecDeque<Written>) {
         }
     }
     let failed = Rc::new(failed);
-    each(written, move |written| {
+    each(written, lanes, move |written| {
         let failed = failed.clone();
         async move {
             let error = written.new_folder_in.as_ref().and_then(|parent| failed.get(parent)).cloned();
@@ -122,14 +135,14 @@ async fn sync_stage(written: VecDeque<Written>) {
     .await;
 }
 
-/// Runs `work` on every item with at most [`ROUND_IN_FLIGHT`] at a time.
-pub(crate) async fn each<T, F, W>(items: VecDeque<T>, work: W)
+/// Runs `work` on every item, with at most `lanes` at a time.
+pub(crate) async fn each<T, F, W>(items: VecDeque<T>, lanes: usize, work: W)
 where
     T: 'static,
     F: Future<Output = ()> + 'static,
     W: Fn(T) -> F + Clone + 'static,
 {
-    let lanes = items.len().min(ROUND_IN_FLIGHT);
+    let lanes = items.len().min(lanes);
     let items = Rc::new(RefCell::new(items));
     let group = TaskGroup::new();
     for _ in 1..lanes {

@@ -17,17 +17,17 @@ use runtime::{IoError, random};
 
 use crate::config::StartMode;
 use crate::error::{DataDirError, LogError};
-use crate::format::checkpoint::{self, CheckpointEntry};
+use crate::format::checkpoint::{self, Checkpoint, CheckpointEntry};
 use crate::format::identity::Identity;
 use crate::format::names::{self, METADATA_FILE};
 use crate::format::partition_metadata;
 use crate::limits::{CHECKPOINT_FILE, DIR_NAMES_MAX, SMALL_FILE};
 
 const LOCK: &str = "ringlog.lock";
-const META: &str = "ringlog.meta";
-const CHECKPOINT: &str = "ringlog.checkpoint";
+pub const META: &str = "ringlog.meta";
+pub const CHECKPOINT: &str = "ringlog.checkpoint";
 const PART_PREFIX: &str = "ringlog.checkpoint.";
-const CLEAN: &str = "ringlog.clean";
+pub const CLEAN: &str = "ringlog.clean";
 
 /// A partition's folder that was there at the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -246,7 +246,8 @@ impl DataDir {
     }
 }
 
-fn is_part(name: &str) -> bool {
+/// Whether a file is a writer's part of the checkpoint.
+pub fn is_part(name: &str) -> bool {
     name.strip_prefix(PART_PREFIX).is_some_and(|n| n.parse::<u16>().is_ok())
 }
 
@@ -287,9 +288,22 @@ async fn make_data_folder(path: &Path) -> Result<(), IoError> {
 }
 
 /// A damaged checkpoint is as good as none: the partitions are scanned then.
-async fn read_checkpoint(path: &Path) -> Result<Option<checkpoint::Checkpoint>, IoError> {
+async fn read_checkpoint(path: &Path) -> Result<Option<Checkpoint>, IoError> {
     let bytes = fs::read_if_there(path, CHECKPOINT_FILE as usize).await?;
     Ok(bytes.and_then(|bytes| checkpoint::decode(&bytes)))
+}
+
+/// What the checkpoint, its parts and the clean mark say together: whether nothing was written since a clean stop, and an
+/// entry for each partition. Parts are of the last start, the base is older: what a part says wins.
+pub fn combine(
+    base: Option<Checkpoint>,
+    parts: Vec<Option<Checkpoint>>,
+    mark: Option<&[u8]>,
+) -> (bool, BTreeMap<PartitionKey, CheckpointEntry>) {
+    let vouched = matches!((&base, mark), (Some(b), Some(m)) if *m == clean_mark(b.incarnation));
+    let clean = vouched && parts.is_empty();
+    let files = base.into_iter().chain(parts.into_iter().flatten());
+    (clean, files.flat_map(|file| file.entries).map(|e| (e.key, e)).collect())
 }
 
 /// What the last start left.
@@ -304,14 +318,12 @@ impl Stored {
         let base = read_checkpoint(&path.join(CHECKPOINT)).await?;
         let mark = fs::read_if_there(&path.join(CLEAN), SMALL_FILE as usize).await?;
         let parts: Vec<PathBuf> = listing.iter().filter(|e| is_part(&e.name)).map(|e| path.join(&e.name)).collect();
-        let vouched = matches!((&base, &mark), (Some(b), Some(m)) if *m == clean_mark(b.incarnation));
-        let mut entries: BTreeMap<_, _> = base.into_iter().flat_map(|b| b.entries).map(|e| (e.key, e)).collect();
-        // Parts are of the last start, the base is older: what a part says wins.
+        let mut read = Vec::with_capacity(parts.len());
         for part in &parts {
-            let part = read_checkpoint(part).await?;
-            entries.extend(part.into_iter().flat_map(|p| p.entries).map(|e| (e.key, e)));
+            read.push(read_checkpoint(part).await?);
         }
-        Ok(Stored { clean: vouched && parts.is_empty(), entries, parts })
+        let (clean, entries) = combine(base, read, mark.as_deref());
+        Ok(Stored { clean, entries, parts })
     }
 
     /// Makes one file of what was read, so that the parts of this start are the only ones.

@@ -13,12 +13,19 @@ pub const MAX_SEGMENT: u64 = i32::MAX as u64;
 /// First preallocation of a segment; it doubles up to [`PREALLOCATE_MAX`].
 pub const PREALLOCATE_MIN: u64 = 64 << 10;
 pub const PREALLOCATE_MAX: u64 = 64 << 20;
-/// One direct write or read is at most this long.
+/// One direct write or read is at most this long, whatever the configuration says.
 pub const IO_MAX: u64 = 1 << 20;
 /// Partitions in one commit round; the others wait for the next.
 pub const ROUND_PARTITIONS: usize = 1024;
-/// Partitions of a round whose writes (or syncs) are in flight together.
-pub const ROUND_IN_FLIGHT: usize = 64;
+/// Writes and syncs of a shard in flight at once where nothing else is configured, and the most that may be.
+pub const QUEUE_DEPTH: usize = 64;
+pub const QUEUE_DEPTH_MAX: usize = 256;
+/// A write or sync counts as a stall of the drive when it takes this many times as long as expected, but not below
+/// [`STALL_MIN_US`]: a shard that sleeps or computes sees the end of a write milliseconds late.
+pub const STALL_TIMES: u64 = 20;
+pub const STALL_MIN_US: u64 = 100_000;
+/// Milliseconds between two messages about stalls.
+pub const STALL_TELL_MS: i64 = 60_000;
 /// Appended bytes of a shard that may wait for their write. Beyond it `append` refuses; callers brake earlier with
 /// `LogShard::wait_room`.
 pub const UNWRITTEN_MAX: u64 = 256 << 20;

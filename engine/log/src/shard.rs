@@ -15,6 +15,7 @@ use crate::cache::ChunkCache;
 use crate::committer::{Committer, each};
 use crate::config::{PartitionSpec, StartMode};
 use crate::data_dir::DataDir;
+use crate::device::{Device, DeviceLimits, DeviceStats};
 use crate::error::LogError;
 use crate::file_table::FileTable;
 use crate::index_cache::SegmentMemory;
@@ -35,6 +36,8 @@ pub struct LogShardConfig {
     pub open_files: usize,
     /// Bytes of direct writes and reads in flight: keep it within the shard's registered memory.
     pub io_bytes: usize,
+    /// Size of writes, and writes and syncs in flight.
+    pub device: DeviceLimits,
     /// Memory of chunks, shared by all shards.
     pub pool: ChunkPool,
 }
@@ -47,6 +50,7 @@ impl LogShardConfig {
             chunk_bytes: crate::limits::CHUNK_MAX,
             open_files: 256,
             io_bytes: 16 << 20,
+            device: DeviceLimits::default(),
             pool,
         }
     }
@@ -60,6 +64,7 @@ pub struct LogShardStats {
     pub unwritten_bytes: u64,
     pub commit_rounds: u64,
     pub open_files: usize,
+    pub device: DeviceStats,
 }
 
 /// A partition that was opened, with what the replica needs to rebuild its producer state.
@@ -79,6 +84,7 @@ pub struct LogShard {
     pub(crate) shared_files: FileTable<SharedFile>,
     pub(crate) memory: SegmentMemory,
     pub(crate) io: Rc<Budget>,
+    pub(crate) device: Device,
     dirs: RefCell<BTreeMap<PathBuf, Rc<ShardDir>>>,
     partitions: RefCell<BTreeMap<PartitionKey, Rc<PartitionLog>>>,
     next_id: Cell<u64>,
@@ -91,13 +97,15 @@ pub struct LogShard {
 
 impl LogShard {
     pub fn new(config: LogShardConfig) -> Rc<LogShard> {
+        let io = Budget::new(config.io_bytes);
         let shard = Rc::new(LogShard {
-            committer: Rc::default(),
+            committer: Committer::new(config.device.queue_depth),
             cache: ChunkCache::new(config.cache_bytes),
             files: FileTable::new(config.open_files),
             shared_files: FileTable::new(config.open_files),
             memory: SegmentMemory::new(INDEX_CACHE),
-            io: Budget::new(config.io_bytes),
+            device: Device::new(config.device, io.clone()),
+            io,
             dirs: RefCell::default(),
             partitions: RefCell::default(),
             next_id: Cell::new(0),
@@ -195,6 +203,7 @@ impl LogShard {
             unwritten_bytes: self.unwritten.get(),
             commit_rounds: self.committer.rounds(),
             open_files: self.files.len() + self.shared_files.len(),
+            device: self.device.stats(),
         }
     }
 
@@ -205,7 +214,7 @@ impl LogShard {
         let logs: Vec<Rc<PartitionLog>> = self.partitions.borrow().values().cloned().collect();
         let failed: Rc<RefCell<Option<LogError>>> = Rc::default();
         let first = failed.clone();
-        each(logs.into(), move |log: Rc<PartitionLog>| {
+        each(logs.into(), self.config.device.queue_depth, move |log: Rc<PartitionLog>| {
             let first = first.clone();
             async move {
                 if let Err(error) = log.close_clean().await {

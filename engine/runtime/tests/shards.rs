@@ -12,7 +12,9 @@ use bytes::{Bytes, BytesMut};
 use ringlog_runtime::net::{Bound, Part};
 use ringlog_runtime::shard::{HelperSpec, ShardSpec, start};
 use ringlog_runtime::testing::{TempDir, run};
-use ringlog_runtime::{DirectFile, OpenMode, Post, SharedFile, Socket, clock, fs, mailbox::Mailboxes, spawn, sync, task};
+use ringlog_runtime::{
+    DirectFile, OpenMode, Post, SharedFile, Socket, clock, fs, mailbox::Mailboxes, spawn, sync, task,
+};
 
 fn two() -> Vec<ShardSpec> {
     vec![ShardSpec { io_memory_bytes: 1 << 20, ..ShardSpec::default() }; 2]

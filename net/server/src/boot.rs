@@ -5,10 +5,10 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
-use log::{DataDir, FoundPartition, Identity, LogError, LogShard, LogShardConfig};
+use log::{DataDir, DeviceLimits, FoundPartition, Identity, LogError, LogShard, LogShardConfig};
 use metadata::{Command, DriverConfig, Incarnation, MetadataError, Rejection};
 use model::PartitionKey;
-use model::config::BrokerConfig;
+use model::config::{BrokerConfig, ShardConfig};
 use runtime::mailbox::Mailboxes;
 use runtime::{AcceptQueue, ChunkPool, DirectFile, Post, ShardContext, random};
 
@@ -85,6 +85,14 @@ async fn open_found(shard: Rc<Shard>) {
     groups::load_all_found(&shard).await;
 }
 
+fn device_limits(shards: &ShardConfig) -> DeviceLimits {
+    DeviceLimits {
+        write_max_bytes: shards.disk_write_max_bytes,
+        queue_depth: shards.disk_queue_depth,
+        stall_after_us: log::stall_after_us(shards.disk_expected_write_us),
+    }
+}
+
 fn take<T>(slot: &Mutex<Option<T>>) -> T {
     slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take().expect("each shard takes its own, once")
 }
@@ -115,6 +123,7 @@ async fn begin(boot: &Boot, context: &ShardContext) -> Result<(Rc<Shard>, Option
     log_config.cache_bytes = (limits.batch_cache_bytes / context.count).max(1 << 20);
     log_config.open_files = (limits.max_open_segments / context.count / 2).max(16);
     log_config.io_bytes = limits.io_memory_bytes;
+    log_config.device = device_limits(limits);
     let summary = cluster.as_ref().map(|_| Summary {
         cluster_id: facts.cluster_id.clone(),
         topics: view.image.topic_count(),
@@ -276,4 +285,38 @@ async fn discard_orphans(dir: &DataDir, view: &View) -> Result<(), LogError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_logs_defaults_are_the_tables() {
+        assert_eq!(device_limits(&BrokerConfig::default().shards), DeviceLimits::default());
+    }
+
+    /// The log asserts its bounds: what the table lets through must pass.
+    #[test]
+    fn what_the_table_allows_the_log_takes() {
+        let pool = || runtime::ChunkPool::new(1 << 20);
+        for (write, depth, us) in [("65536", "1", "1"), ("1048576", "256", "60000000")] {
+            let pairs = [
+                ("ringlog.disk.write.max.bytes", write),
+                ("ringlog.disk.queue.depth", depth),
+                ("ringlog.disk.expected.write.us", us),
+            ];
+            let config = BrokerConfig::from_pairs(pairs).unwrap_or_else(|error| panic!("{error}"));
+            let device = device_limits(&config.shards);
+            assert_eq!(
+                (device.write_max_bytes.to_string(), device.queue_depth.to_string()),
+                (write.into(), depth.into())
+            );
+            assert!(device.stall_after_us.is_some_and(|us| us >= 100_000));
+            runtime::testing::run(move || async move {
+                let log_config = LogShardConfig { device, ..LogShardConfig::new(0, pool()) };
+                assert!(LogShard::new(log_config).stop_clean().await.is_ok());
+            });
+        }
+    }
 }

@@ -137,12 +137,17 @@ fn configuration(args: &ServeArgs, profile: &Profile, shards: usize) -> Result<B
 /// The profile in force and the sizes that came of it and of what overrides it.
 fn tuning_text(config: &BrokerConfig, in_force: &InForce) -> String {
     let helper = in_force.helper_cpu().ok().flatten().map(|cpu| format!(", helper threads on CPU {cpu}"));
+    let expected =
+        Some(config.shards.disk_expected_write_us).filter(|us| *us > 0).map(|us| format!(", {us} µs expected"));
     format!(
-        "{}: {} MiB of direct I/O memory and {} MiB of requests a shard, batch cache {} MiB{}",
+        "{}: {} MiB of direct I/O memory and {} MiB of requests a shard, batch cache {} MiB, disk writes up to {} KiB, {} at once{}{}",
         in_force.name,
         config.shards.io_memory_bytes >> 20,
         config.connections.max_inflight_bytes_per_shard >> 20,
         config.shards.batch_cache_bytes >> 20,
+        config.shards.disk_write_max_bytes >> 10,
+        config.shards.disk_queue_depth,
+        expected.unwrap_or_default(),
         helper.unwrap_or_default()
     )
 }

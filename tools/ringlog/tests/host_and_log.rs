@@ -88,10 +88,33 @@ fn tune_disk_measures_and_leaves_nothing() {
     let output = ringlog(&["tune", "disk", folder, "--seconds", "2", "--json"]);
     assert_eq!(code(&output), 0, "{}", text(&output.stderr));
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(json["phases"].as_array().unwrap().len(), 18);
+    assert_eq!(json["phases"].as_array().unwrap().len(), 23);
     assert!(json["derived"]["sync_p50_us"].as_u64().is_some(), "{json:#}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     assert_eq!(code(&ringlog(&["tune", "disk", "/no/such/folder"])), 1);
+}
+
+#[test]
+fn tune_disk_writes_a_profile_once() {
+    let dir = TempDir::new("tune");
+    let (folder, file) = (dir.path().to_str().unwrap(), dir.path().join("disk.toml"));
+    let args = ["tune", "disk", folder, "--seconds", "2", "--write", file.to_str().unwrap()];
+    let output = ringlog(&args);
+    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("use it with: ringlog serve --tuning "), "{}", text(&output.stderr));
+    let written = std::fs::read_to_string(&file).unwrap();
+    let profile = tuning::Profile::parse(&written).unwrap();
+    assert!(profile.is_disk_only() && profile.disk_expected_write_us.is_some_and(|us| us > 0), "{written}");
+    assert!(text(&output.stdout).contains(&format!("disk_queue_depth = {}", profile.disk_queue_depth.unwrap())));
+
+    let began = std::time::Instant::now();
+    let again = ringlog(&args);
+    assert_eq!(code(&again), 1);
+    assert!(text(&again.stderr).contains("exists already: --force overwrites it"), "{}", text(&again.stderr));
+    assert!(began.elapsed() < std::time::Duration::from_secs(2), "refused before it measures");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), written);
+    assert_eq!(code(&ringlog(&["tune", "disk", folder, "--force"])), 2);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
 #[test]

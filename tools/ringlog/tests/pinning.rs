@@ -120,6 +120,27 @@ fn without_a_profile_nothing_is_pinned_and_the_derived_one_is_named() {
 }
 
 #[test]
+fn a_profile_of_the_disk_alone_pins_nothing_and_is_in_force() {
+    let dir = TempDir::new("pinning");
+    let profile = "disk_write_max_bytes = 131072\ndisk_queue_depth = 4\ndisk_expected_write_us = 900\n";
+    let broker = Broker::start(&mut serve(dir.path(), profile));
+    let line = broker.printed.lines().find(|l| l.trim_start().starts_with("tuning")).unwrap();
+    assert!(line.contains("profile.toml for the disk, the rest derived for "), "{line}");
+    assert!(line.contains("disk writes up to 128 KiB, 4 at once, 900 µs expected"), "{line}");
+    let ours = allowed_cpus(&std::fs::read_to_string("/proc/self/status").unwrap());
+    assert!(broker.cpus_of("shard-").iter().all(|cpus| *cpus == ours), "{:?}", broker.threads());
+}
+
+#[test]
+fn a_disk_that_the_broker_cannot_use_is_refused() {
+    let dir = TempDir::new("pinning");
+    let output = serve(dir.path(), "disk_write_max_bytes = 70000\n").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("ringlog.disk.write.max.bytes") && text.contains("a multiple of 4096"), "{text}");
+}
+
+#[test]
 fn a_cpu_that_does_not_exist_is_refused() {
     for profile in ["cpus = [999]\n", "helper_cpu = 999\n"] {
         let dir = TempDir::new("pinning");

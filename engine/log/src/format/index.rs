@@ -19,7 +19,8 @@ impl IndexEntry {
         out.extend_from_slice(&self.position.to_be_bytes());
     }
 
-    fn decode(bytes: &[u8]) -> Option<IndexEntry> {
+    /// One entry as it stands in the file, whatever it says.
+    pub fn decode(bytes: &[u8]) -> Option<IndexEntry> {
         let relative = i32::from_be_bytes(bytes.get(0..4)?.try_into().ok()?);
         let position = i32::from_be_bytes(bytes.get(4..8)?.try_into().ok()?);
         Some(IndexEntry { relative, position })

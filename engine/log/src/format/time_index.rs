@@ -16,7 +16,8 @@ impl TimeEntry {
         out.extend_from_slice(&self.relative.to_be_bytes());
     }
 
-    fn decode(bytes: &[u8]) -> Option<TimeEntry> {
+    /// One entry as it stands in the file, whatever it says.
+    pub fn decode(bytes: &[u8]) -> Option<TimeEntry> {
         let timestamp_ms = i64::from_be_bytes(bytes.get(0..8)?.try_into().ok()?);
         let relative = i32::from_be_bytes(bytes.get(8..12)?.try_into().ok()?);
         Some(TimeEntry { timestamp_ms, relative })

@@ -1,6 +1,7 @@
 //! The partition's side of the committer: which range is next, how it gets to the file, and what it means when it did.
 //! On the produce way, between the two stages.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -8,15 +9,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use model::Offset;
 use runtime::sync::all;
-use runtime::{DirectFile, OpenMode, clock, fs, spawn};
+use runtime::{DirectFile, IoError, OpenMode, clock, fs, spawn};
 
 use super::PartitionLog;
 use crate::config::Durability;
+use crate::device::Operation;
 use crate::error::LogError;
 use crate::format::names::{FileKind, METADATA_FILE};
 use crate::format::partition_metadata;
 use crate::limits::{
-    BLOCK, INDEX_TAIL_ENTRIES, IO_MAX, MAX_SEGMENT, PREALLOCATE_MAX, PREALLOCATE_MIN, RECOVERY_POINT_BYTES, SMALL_FILE,
+    BLOCK, INDEX_TAIL_ENTRIES, MAX_SEGMENT, PREALLOCATE_MAX, PREALLOCATE_MIN, RECOVERY_POINT_BYTES, SMALL_FILE,
 };
 use crate::segment::{Fill, path};
 use crate::shard::close_files;
@@ -184,7 +186,7 @@ impl PartitionLog {
             return Ok(());
         }
         file.truncate(job.from).await?;
-        file.fdatasync().await?;
+        self.sync_direct(file).await?;
         if let Some(segment) = self.state.borrow_mut().open_segment_mut(job.segment_base) {
             segment.needs_cut = false;
             segment.allocated = job.from;
@@ -216,17 +218,33 @@ impl PartitionLog {
         Ok(())
     }
 
+    /// In pieces of the largest write, as many at once as the drive is given.
     async fn write_range(&self, file: &DirectFile, job: Job) -> Result<(), LogError> {
+        let limits = self.shard.device.limits();
         let from = job.from / BLOCK * BLOCK;
-        let mut pieces = Vec::new();
-        let mut at = from;
-        while at < job.fill.size {
-            let to = (at + IO_MAX).min(job.fill.size);
-            pieces.push((at, self.parts(file, job.segment_base, at, to).await?));
-            at = to;
+        let pieces = (job.fill.size - from).div_ceil(limits.write_max_bytes as u64);
+        let next = Cell::new(from);
+        let lanes = (limits.queue_depth as u64).min(pieces);
+        all((0..lanes).map(|_| self.write_lane(file, job, &next)).collect()).await.into_iter().collect()
+    }
+
+    /// Takes pieces until none is left. A failure ends the other lanes too, after the piece each has.
+    async fn write_lane(&self, file: &DirectFile, job: Job, next: &Cell<u64>) -> Result<(), LogError> {
+        let (piece, end) = (self.shard.device.limits().write_max_bytes as u64, job.fill.size);
+        while next.get() < end {
+            let from = next.get();
+            let to = (from + piece).min(end);
+            next.set(to);
+            let written = match self.parts(file, job.segment_base, from, to).await {
+                Ok(parts) => self.write_piece(file, from, parts).await,
+                Err(error) => Err(error),
+            };
+            if written.is_err() {
+                next.set(end);
+                return written;
+            }
         }
-        let writes = pieces.into_iter().map(|(position, parts)| self.write_piece(file, position, parts)).collect();
-        all(writes).await.into_iter().collect()
+        Ok(())
     }
 
     async fn parts(&self, file: &DirectFile, base: Offset, from: u64, to: u64) -> Result<Vec<Bytes>, LogError> {
@@ -250,9 +268,14 @@ impl PartitionLog {
 
     async fn write_piece(&self, file: &DirectFile, position: u64, parts: Vec<Bytes>) -> Result<(), LogError> {
         let len: usize = parts.iter().map(Bytes::len).sum();
-        let _budget = self.shard.io.take(len).await;
         let slices: Vec<&[u8]> = parts.iter().map(|p| &p[..]).collect();
-        Ok(file.write_piece(&slices, position).await?)
+        let write = file.write_piece(&slices, position);
+        Ok(self.shard.device.run(self.home.dir.path(), Operation::Write(len), write).await?)
+    }
+
+    /// The sync of a segment's file, in its turn.
+    pub(crate) async fn sync_direct(&self, file: &DirectFile) -> Result<(), IoError> {
+        self.shard.device.run(self.home.dir.path(), Operation::Sync, file.fdatasync()).await
     }
 
     /// `false` when the log was poisoned (by the sync of an earlier round) while the write was under way: it was
@@ -302,7 +325,7 @@ impl PartitionLog {
     }
 
     async fn sync_files(&self, written: &Written) -> Result<(), LogError> {
-        written.file.fdatasync().await?;
+        self.sync_direct(&written.file).await?;
         let base = written.job.segment_base;
         // Not only with the first byte: that may have been written when the topic asked for memory only.
         if self.state.borrow().open_segment(base).is_some_and(|s| !s.name_synced) {

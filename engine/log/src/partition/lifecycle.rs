@@ -164,7 +164,7 @@ impl PartitionLog {
             file.truncate(size).await?;
             if memory {
                 // The checkpoint vouches for what no sync stage has seen.
-                file.fdatasync().await?;
+                self.sync_direct(&file).await?;
                 fs::sync_dir(self.dir()).await?;
             }
             self.state.borrow_mut().active.allocated = size;

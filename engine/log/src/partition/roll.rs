@@ -164,7 +164,7 @@ impl PartitionLog {
         let file = self.direct_file(base, false).await?;
         file.truncate(segment.fill.size).await?;
         // Never tried again, not even for want of space: the kernel may have dropped what it could not write.
-        file.fdatasync().await.map_err(|e| LogError::Storage(e.to_string().into()))?;
+        self.sync_direct(&file).await.map_err(|e| LogError::Storage(e.to_string().into()))?;
         let entries = index::encode(&segment.index.tail);
         let at = u64::from(segment.index.in_file) * INDEX_ENTRY as u64;
         fs::write_tail(&path(self.dir(), base, FileKind::Index), at, entries, true).await?;

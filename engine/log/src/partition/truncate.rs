@@ -105,7 +105,7 @@ impl PartitionLog {
         fs::sync_dir(self.dir()).await?;
         let file = self.direct_file(segment.base_offset, false).await?;
         file.truncate(scan.fill.size).await?;
-        file.fdatasync().await?;
+        self.sync_direct(&file).await?;
         for kind in [FileKind::Index, FileKind::TimeIndex] {
             fs::write_tail(&path(self.dir(), segment.base_offset, kind), 0, Vec::new(), true).await?;
         }

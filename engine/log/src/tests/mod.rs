@@ -3,6 +3,7 @@
 
 mod append_read;
 mod closed_reads;
+mod device;
 mod model_test;
 mod produce_state;
 mod recovery;

@@ -61,6 +61,12 @@ pub struct ShardConfig {
     pub pulse_interval_ms: u64,
     /// Per shard.
     pub io_memory_bytes: usize,
+    /// Largest write to the disk.
+    pub disk_write_max_bytes: usize,
+    /// Writes and syncs in flight, per shard.
+    pub disk_queue_depth: usize,
+    /// 0: not measured.
+    pub disk_expected_write_us: u64,
     /// Of the whole process.
     pub batch_cache_bytes: usize,
     /// Of the whole process.
@@ -255,6 +261,9 @@ impl Reader<'_> {
             preempt_timer_us: self.size("ringlog.preempt.timer.us") as u64,
             pulse_interval_ms: self.size("ringlog.pulse.interval.ms") as u64,
             io_memory_bytes: self.size("ringlog.io.memory.bytes"),
+            disk_write_max_bytes: self.size("ringlog.disk.write.max.bytes"),
+            disk_queue_depth: self.size("ringlog.disk.queue.depth"),
+            disk_expected_write_us: self.size("ringlog.disk.expected.write.us") as u64,
             batch_cache_bytes: self.size("ringlog.batch.cache.bytes"),
             max_open_segments: self.size("ringlog.max.open.segments"),
         }

@@ -1,6 +1,6 @@
 //! Broker properties about the node itself: who it is, its listeners, its connections, its shards and memory.
 
-use super::property::{Kind, Property, Unit, broker};
+use super::property::{Bounds, Kind, Property, Unit, broker};
 
 const SHARDS_DO_IT: &str = "one shard per core does all work, see ringlog.shards";
 const ONE_NODE: &str = "clusters of several nodes are not built yet";
@@ -109,6 +109,22 @@ pub(super) const SHARDS: &[Property] = &[
         .default("67108864")
         .unit(Unit::Bytes)
         .between(4_194_304, 17_179_869_184),
+    broker("ringlog.disk.write.max.bytes", Kind::Int, "Largest single write to the disk; more goes out in pieces.")
+        .default("1048576")
+        .unit(Unit::Bytes)
+        .bounds(Bounds::Blocks(65_536, 1_048_576)),
+    broker("ringlog.disk.queue.depth", Kind::Int, "Writes and syncs of one shard that the disk is given at once.")
+        .default("64")
+        .between(1, 256),
+    broker(
+        "ringlog.disk.expected.write.us",
+        Kind::Int,
+        "Usual time of one synced write; one that takes 20 times as long, and 100 ms at least, is told as a stall of the \
+         drive; 0 is not measured.",
+    )
+    .default("0")
+    .unit(Unit::Us)
+    .between(0, 60_000_000),
     broker(
         "ringlog.batch.cache.bytes",
         Kind::Long,

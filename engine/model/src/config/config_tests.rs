@@ -114,6 +114,7 @@ fn other_value(property: &Property) -> String {
         (_, Bounds::OneOf(words)) => words.iter().find(|word| Some(**word) != property.default).unwrap().to_string(),
         (Kind::Double, _) => "0.25".into(),
         (_, Bounds::AtLeast(least)) => (least + 7).to_string(),
+        (_, Bounds::Blocks(least, _)) => least.to_string(),
         (_, Bounds::Between(least, _)) => (least + 7).to_string(),
         _ => "5".into(),
     }
@@ -213,6 +214,23 @@ fn refusals_say_what_would_be_taken() {
     assert!(topic(&[("leader.replication.throttled.replicas", "zz")]).is_err());
     assert!(topic(&[("leader.replication.throttled.replicas", "*")]).is_ok());
     assert!(topic(&[("compression.gzip.level", "0")]).is_err());
+}
+
+#[test]
+fn the_largest_write_is_whole_blocks_within_bounds() {
+    let name = "ringlog.disk.write.max.bytes";
+    for good in [65_536, 69_632, 1_048_576] {
+        assert_eq!(broker(&[(name, &good.to_string())]).shards.disk_write_max_bytes, good);
+    }
+    for bad in ["61440", "70000", "1052672", "0", "-4096"] {
+        assert_eq!(
+            broker_error(&[(name, bad)]),
+            format!(
+                "Invalid value {bad} for configuration {name}: it takes an int in bytes: 65536 to 1048576, a multiple \
+                 of 4096."
+            )
+        );
+    }
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub use error::ConfigError;
 pub use families::{FAMILIES, Family, family};
 pub use listener::Listener;
 pub use properties_file::{PropertyLine, parse_pair, parse_properties};
-pub use property::{Bounds, Effect, Kind, Property, Scope, Unit, Update};
+pub use property::{BLOCK_BYTES, Bounds, Effect, Kind, Property, Scope, Unit, Update};
 pub use reference::{help_text, reference_markdown};
 pub use table::{all, find};
 pub use topic::{CleanupPolicy, Durability, TimestampType, TopicConfig, Validation, validate_topic};

@@ -84,6 +84,9 @@ impl Unit {
     }
 }
 
+/// What direct I/O counts in.
+pub const BLOCK_BYTES: i64 = 4096;
+
 /// Which values of the type are allowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bounds {
@@ -91,6 +94,8 @@ pub enum Bounds {
     AtLeast(i64),
     /// Inclusive at both ends.
     Between(i64, i64),
+    /// Inclusive at both ends, and a multiple of [`BLOCK_BYTES`].
+    Blocks(i64, i64),
     /// Inclusive at both ends.
     Reals(f64, f64),
     /// For lists: each item.
@@ -265,6 +270,7 @@ impl Property {
             Bounds::Any => String::new(),
             Bounds::AtLeast(least) => format!("at least {least}"),
             Bounds::Between(least, most) => format!("{least} to {most}"),
+            Bounds::Blocks(least, most) => format!("{least} to {most}, a multiple of {BLOCK_BYTES}"),
             Bounds::Reals(least, most) => format!("{least} to {most}"),
             Bounds::OneOf(words) => words.join(", "),
             Bounds::GzipLevel => "1 to 9, or -1".to_owned(),

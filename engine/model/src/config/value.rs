@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::error::ConfigError;
-use super::property::{Bounds, Effect, Kind, Property};
+use super::property::{BLOCK_BYTES, Bounds, Effect, Kind, Property};
 
 /// A value of any of the table's types. Its text form is the canonical one that DescribeConfigs shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +82,9 @@ fn within(bounds: Bounds, value: &Value) -> bool {
     match (bounds, value) {
         (Bounds::AtLeast(least), Value::Number(value)) => *value >= least,
         (Bounds::Between(least, most), Value::Number(value)) => (least..=most).contains(value),
+        (Bounds::Blocks(least, most), Value::Number(value)) => {
+            (least..=most).contains(value) && value % BLOCK_BYTES == 0
+        }
         (Bounds::GzipLevel, Value::Number(value)) => *value == -1 || (1..=9).contains(value),
         (Bounds::Reals(least, most), Value::Double(value)) => (least..=most).contains(value),
         (Bounds::OneOf(words), Value::Text(text)) => words.contains(&text.as_str()),

@@ -3,33 +3,20 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use log::limits::{SMALL_FILE, SNAPSHOT_FILE};
-use model::{Offset, TopicId};
+use log::format::names::{EPOCHS_FILE, FileKind, METADATA_FILE, file_name, parse_file_name, parse_partition_dir};
+use log::format::partition_metadata;
+use log::limits::{DIR_NAMES_MAX, SMALL_FILE, SNAPSHOT_FILE};
+use model::Offset;
 use serde_json::json;
 
 use super::out::Out;
 use super::records::Dialect;
+use super::recovery_point::{Recovery, RecoveryPoints};
 use super::segment::{self, Fail, Look, Segment};
-
-const OFFSET_DIGITS: usize = 20;
-const EPOCHS_FILE: &str = "leader-epoch-checkpoint";
-const METADATA_FILE: &str = "partition.metadata";
-/// Names of one folder that are looked at.
-const NAMES_MAX: usize = 4 << 20;
-
-/// `00000000000000000042.log` is offset 42 and `log`.
-pub fn parse_file_name(name: &str) -> Option<(Offset, &str)> {
-    let (digits, extension) = name.split_once('.')?;
-    let plain = digits.len() == OFFSET_DIGITS && digits.bytes().all(|b| b.is_ascii_digit());
-    let known = ["log", "index", "timeindex", "txnindex", "snapshot"].contains(&extension);
-    if plain && known { Some((Offset(digits.parse().ok()?), extension)) } else { None }
-}
 
 /// `orders-3` is topic `orders`; `None` for a name that is no partition's.
 pub fn topic_of(name: &str) -> Option<&str> {
-    let (topic, partition) = name.rsplit_once('-')?;
-    let number = !partition.is_empty() && partition.bytes().all(|b| b.is_ascii_digit());
-    (number && !topic.is_empty()).then_some(topic)
+    parse_partition_dir(name).map(|(topic, _)| topic)
 }
 
 /// Names in a folder, in order.
@@ -37,7 +24,7 @@ pub fn names(dir: &Path) -> Result<Vec<String>, Fail> {
     let entries =
         std::fs::read_dir(dir).map_err(|e| Fail::Sentence(format!("{} cannot be read: {e}", dir.display())))?;
     let mut names: Vec<String> =
-        entries.flatten().take(NAMES_MAX).filter_map(|e| e.file_name().into_string().ok()).collect();
+        entries.flatten().take(DIR_NAMES_MAX).filter_map(|e| e.file_name().into_string().ok()).collect();
     names.sort();
     Ok(names)
 }
@@ -47,8 +34,16 @@ pub fn is_partition(names: &[String]) -> bool {
     names.iter().any(|name| name == METADATA_FILE || parse_file_name(name).is_some())
 }
 
-/// `patience` is that of [`segment::Look`], for the segment that a broker may be writing to.
-pub fn dump(dir: &Path, names: &[String], patience: u32, out: &mut Out<'_>) -> Result<(), Fail> {
+/// How a partition's folder is to be looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct FolderLook<'a> {
+    /// That of [`segment::Look`], for the segment that a broker may be writing to.
+    pub patience: u32,
+    /// Of the data folder, if it lies in one of ours.
+    pub points: Option<&'a RecoveryPoints>,
+}
+
+pub fn dump(dir: &Path, names: &[String], look: FolderLook<'_>, out: &mut Out<'_>) -> Result<(), Fail> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let dialect = Dialect::of_topic(topic_of(&name).unwrap_or_default());
     let topic_id = topic_id(dir);
@@ -56,12 +51,17 @@ pub fn dump(dir: &Path, names: &[String], patience: u32, out: &mut Out<'_>) -> R
         || format!("partition {name}  topic id {}", topic_id.as_deref().unwrap_or("unknown")),
         || json!({ "type": "partition", "folder": dir.display().to_string(), "topic_id": topic_id }),
     )?;
+    let recovery = look.points.map(|points| points.of(dir));
     let mut segments: BTreeMap<Offset, (PathBuf, Segment)> = BTreeMap::new();
     let mut before: Option<i64> = None;
-    let bases: Vec<Offset> =
-        names.iter().filter_map(|n| parse_file_name(n)).filter(|(_, k)| *k == "log").map(|(base, _)| base).collect();
+    let bases: Vec<Offset> = names
+        .iter()
+        .filter_map(|n| parse_file_name(n))
+        .filter(|(_, k)| *k == FileKind::Log)
+        .map(|(base, _)| base)
+        .collect();
     for &base in &bases {
-        let path = dir.join(format!("{:020}.log", base.0));
+        let path = dir.join(file_name(base, FileKind::Log));
         if let Some(end) = before.filter(|end| *end > base.0) {
             out.damage(
                 || format!("  DAMAGE: segment {} begins before the end {end} of the one before it", base.0),
@@ -69,8 +69,10 @@ pub fn dump(dir: &Path, names: &[String], patience: u32, out: &mut Out<'_>) -> R
             )?;
         }
         // Only the last one is written to.
-        let patience = if Some(&base) == bases.last() { patience } else { 0 };
-        if let Some(segment) = segment::dump(&path, Look { base, dialect, patience }, out)? {
+        let is_last = Some(&base) == bases.last();
+        let patience = if is_last { look.patience } else { 0 };
+        let trusted = recovery.as_ref().filter(|_| is_last).and_then(|r| r.trusted(dir, base));
+        if let Some(segment) = segment::dump(&path, Look { base, dialect, patience, trusted }, out)? {
             before = Some(segment.kept_offset);
             segments.insert(base, (path, segment));
         }
@@ -79,10 +81,11 @@ pub fn dump(dir: &Path, names: &[String], patience: u32, out: &mut Out<'_>) -> R
     let end = segments.values().next_back().map_or(0, |(_, s)| s.kept_offset);
     snapshots(dir, names, end, out)?;
     epoch_checkpoint(dir, &epochs, out)?;
-    verdict(&segments, out)
+    verdict(&segments, recovery.as_ref(), out)
 }
 
-fn read_small(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
+/// At most `limit` bytes of a file.
+pub fn read_small(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
     use std::io::Read;
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
@@ -91,14 +94,12 @@ fn read_small(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
 
 fn topic_id(dir: &Path) -> Option<String> {
     let bytes = read_small(&dir.join(METADATA_FILE), SMALL_FILE).ok()?;
-    let text = String::from_utf8(bytes).ok()?;
-    let id = text.lines().find_map(|line| line.strip_prefix("topic_id: "))?;
-    TopicId::parse(id.trim_end()).map(|id| id.to_string())
+    partition_metadata::decode(&bytes).map(|id| id.to_string())
 }
 
 /// Producer snapshots, a line for each producer.
 fn snapshots(dir: &Path, names: &[String], end: i64, out: &mut Out<'_>) -> Result<(), Fail> {
-    for name in names.iter().filter(|n| parse_file_name(n).is_some_and(|(_, kind)| kind == "snapshot")) {
+    for name in names.iter().filter(|n| parse_file_name(n).is_some_and(|(_, kind)| kind == FileKind::Snapshot)) {
         snapshot(&dir.join(name), Some(end), out)?;
     }
     Ok(())
@@ -205,19 +206,32 @@ fn epoch_checkpoint(dir: &Path, in_log: &[(i32, i64)], out: &mut Out<'_>) -> Res
     Ok(())
 }
 
-/// What a start would keep that finds no recovery point: the last segment up to its first unsound byte. Segments before
-/// it were synced when they were closed and are not scanned; damage in them shows when they are read.
-fn verdict(segments: &BTreeMap<Offset, (PathBuf, Segment)>, out: &mut Out<'_>) -> Result<(), Fail> {
-    let Some((_, (path, last))) = segments.last_key_value() else {
+/// What a start would keep: the last segment up to its first unsound byte behind the recovery point, if there is one.
+/// What lies before it was synced and is not scanned; damage there shows when it is read.
+fn verdict(
+    segments: &BTreeMap<Offset, (PathBuf, Segment)>,
+    recovery: Option<&Recovery>,
+    out: &mut Out<'_>,
+) -> Result<(), Fail> {
+    let last = segments.last_key_value();
+    let kept_bytes = last.map_or(0, |(_, (_, segment))| segment.kept_bytes);
+    let missing = recovery.and_then(|r| r.missing(last.map(|l| *l.0), kept_bytes, |base| segments.contains_key(&base)));
+    if let Some(why) = missing {
+        out.damage(|| format!("  DAMAGE: {why}"), || json!({ "type": "damage", "why": why }))?;
+    }
+    let Some((base, (path, last))) = last else {
         out.item(|| "  empty: no segment".to_owned(), || json!({ "type": "verdict", "segments": 0 }))?;
         return Ok(());
     };
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let behind = last.len - last.kept_bytes;
+    let behind = last.len.saturating_sub(last.kept_bytes);
     let unsound = behind - last.reserved_bytes.min(behind);
     let closed_damage: u64 = segments.values().rev().skip(1).map(|(_, s)| s.damaged).sum();
     let (batches, records) = segments.values().fold((0, 0), |(b, r), (_, s)| (b + s.batches, r + s.records));
-    let start = segments.keys().next().map_or(0, |base| base.0);
+    let entry = recovery.and_then(|r| r.entry.as_ref());
+    let first = segments.keys().next().map_or(0, |base| base.0);
+    let start = entry.map_or(first, |e| e.log_start_offset.0.max(first));
+    let how = recovery.map(|r| r.text(*base, last.trusted)).unwrap_or_default();
     let cut = match (unsound, last.reserved_bytes) {
         (0, 0) => "nothing is behind it".to_owned(),
         (0, zeros) => format!("{zeros} reserved zeros behind it"),
@@ -231,7 +245,7 @@ fn verdict(segments: &BTreeMap<Offset, (PathBuf, Segment)>, out: &mut Out<'_>) -
     out.item(
         || {
             format!(
-                "  verdict: offsets {start} to {} kept, up to byte {} of {name}; {cut}{closed} ({batches} batches, {records} records in {} segments)",
+                "  verdict: offsets {start} to {} kept, up to byte {} of {name}; {cut}{how}{closed} ({batches} batches, {records} records in {} segments)",
                 last.kept_offset,
                 last.kept_bytes,
                 segments.len()
@@ -242,6 +256,10 @@ fn verdict(segments: &BTreeMap<Offset, (PathBuf, Segment)>, out: &mut Out<'_>) -
                 "type": "verdict", "log_start_offset": start, "log_end_offset": last.kept_offset, "segment": name,
                 "kept_bytes": last.kept_bytes, "cut_bytes": unsound, "reserved_bytes": last.reserved_bytes,
                 "damaged_in_closed": closed_damage, "segments": segments.len(), "batches": batches, "records": records,
+                "recovery": recovery.map(|r| json!({
+                    "clean": r.clean, "recovery_point_offset": r.entry.as_ref().map(|e| e.fill.next_offset.0),
+                    "scan_from_bytes": if r.clean && r.entry.is_some() { None } else { Some(last.trusted.map_or(0, |t| t.size)) },
+                })),
             })
         },
     )?;

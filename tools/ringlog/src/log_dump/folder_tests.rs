@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used)]
+use log::Fill;
+use log::format::checkpoint::{self, CheckpointEntry};
 use model::builder::BatchBuilder;
-use model::{LeaderEpoch, ProducerEpoch, ProducerId, batch};
+use model::{LeaderEpoch, PartitionIndex, PartitionKey, ProducerEpoch, ProducerId, TopicId, batch};
 use runtime::testing::TempDir;
 
 use super::super::out::Detail;
@@ -58,9 +60,44 @@ impl Partition {
     fn dump(&self, detail: Detail) -> (Vec<String>, u64) {
         let mut to = Vec::new();
         let mut out = Out::new(detail, &mut to, None);
-        dump(&self.dir, &names(&self.dir).unwrap(), 0, &mut out).unwrap();
+        let points = RecoveryPoints::above(&self.dir).unwrap();
+        let look = FolderLook { patience: 0, points: points.as_ref() };
+        dump(&self.dir, &names(&self.dir).unwrap(), look, &mut out).unwrap();
         let damage = out.damage;
         (String::from_utf8(to).unwrap().lines().map(str::to_owned).collect(), damage)
+    }
+}
+
+impl Partition {
+    /// What the checkpoint says: everything up to `offset`, which is `batches` into segment `base`, was durable.
+    fn entry(&self, base: i64, batches: usize, offset: i64) -> CheckpointEntry {
+        let size = (batches * self.size) as u64;
+        CheckpointEntry {
+            key: PartitionKey { topic_id: TopicId([7; 16]), partition: PartitionIndex(3) },
+            topic: "orders".into(),
+            log_start_offset: Offset(0),
+            segment_base: Offset(base),
+            fill: Fill { size, next_offset: Offset(offset), ..Fill::empty(Offset(base)) },
+            index_entries: 0,
+            time_entries: 0,
+            closed_count: 1,
+            closed_bytes: 0,
+            created_ms: 0,
+            last_append_ms: 0,
+            snapshot_at: None,
+            epochs: None,
+        }
+    }
+
+    /// In the data folder: the checkpoint of incarnation 5, or a part of it.
+    fn checkpoint(&self, name: &str, entry: &CheckpointEntry) {
+        let bytes = checkpoint::encode(5, std::iter::once(entry));
+        std::fs::write(self.dir.parent().unwrap().join(name), bytes).unwrap();
+    }
+
+    fn active(&self, batches: i64) {
+        let bytes: Vec<u8> = (0..batches).flat_map(|i| batch(4 + 2 * i, 2, 1)).collect();
+        self.write("00000000000000000004.log", &bytes);
     }
 }
 
@@ -175,12 +212,99 @@ fn a_dump_changes_nothing() {
 }
 
 #[test]
-fn names_of_files_and_folders() {
-    assert_eq!(parse_file_name("00000000000000000042.log"), Some((Offset(42), "log")));
-    assert_eq!(parse_file_name("42.log"), None);
-    assert_eq!(parse_file_name("00000000000000000042.tmp"), None);
+fn names_of_folders() {
     assert_eq!(
         (topic_of("my-topic-12"), topic_of("topic"), topic_of("t-1x"), topic_of("-1")),
         (Some("my-topic"), None, None, None)
     );
+}
+
+#[test]
+fn the_verdict_names_the_recovery_point_that_a_start_scans_from() {
+    let partition = Partition::new();
+    partition.active(3);
+    partition.checkpoint("ringlog.checkpoint", &partition.entry(4, 1, 6));
+    let (lines, damage) = partition.dump(Detail::default());
+    assert_eq!(damage, 0, "{lines:#?}");
+    let text = format!("; a start scans from byte {}, its recovery point at offset 6 (", partition.size);
+    assert!(verdict_of(&lines).starts_with("verdict: offsets 0 to 10 kept"), "{lines:#?}");
+    assert!(verdict_of(&lines).contains(&text), "{lines:#?}");
+    // A writer's part is newer than the base.
+    partition.checkpoint("ringlog.checkpoint.0", &partition.entry(4, 2, 8));
+    let (lines, _) = partition.dump(Detail { json: true, ..Detail::default() });
+    let verdict: serde_json::Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+    assert_eq!(verdict["recovery"]["scan_from_bytes"], 2 * partition.size, "{verdict:#}");
+    assert_eq!(verdict["recovery"]["recovery_point_offset"], 8);
+    assert_eq!(verdict["recovery"]["clean"], false);
+}
+
+#[test]
+fn damage_before_the_recovery_point_cuts_nothing() {
+    let partition = Partition::new();
+    partition.active(3);
+    partition.flip("00000000000000000004.log", 90);
+    let (lines, damage) = partition.dump(Detail::default());
+    assert_eq!(damage, 1);
+    assert!(verdict_of(&lines).starts_with("verdict: offsets 0 to 4 kept, up to byte 0 of"), "{lines:#?}");
+    partition.checkpoint("ringlog.checkpoint", &partition.entry(4, 1, 6));
+    let (lines, damage) = partition.dump(Detail::default());
+    assert_eq!(damage, 1);
+    assert!(verdict_of(&lines).starts_with("verdict: offsets 0 to 10 kept"), "{lines:#?}");
+    // Behind it, it does.
+    partition.flip("00000000000000000004.log", partition.size + 90);
+    let (lines, _) = partition.dump(Detail::default());
+    assert!(verdict_of(&lines).starts_with("verdict: offsets 0 to 6 kept"), "{lines:#?}");
+}
+
+#[test]
+fn less_than_the_checkpoint_vouches_for_is_damage() {
+    let partition = Partition::new();
+    partition.active(1);
+    partition.checkpoint("ringlog.checkpoint", &partition.entry(4, 2, 8));
+    let (lines, damage) = partition.dump(Detail::default());
+    let (all, there) = (2 * partition.size, partition.size);
+    let text = format!(
+        "  DAMAGE: the checkpoint vouches for {all} bytes of 00000000000000000004.log, of which {there} are sound: a start \
+         refuses the partition"
+    );
+    assert!(damage == 1 && lines.contains(&text), "{lines:#?}");
+    partition.checkpoint("ringlog.checkpoint", &partition.entry(8, 1, 10));
+    let (lines, damage) = partition.dump(Detail::default());
+    assert_eq!(damage, 1);
+    assert!(lines.iter().any(|l| l.contains("00000000000000000008.log, which is missing")), "{lines:#?}");
+    // Rolled, and nothing of the next segment was written yet: all is as it should be.
+    partition.checkpoint("ringlog.checkpoint", &partition.entry(6, 0, 6));
+    let (lines, damage) = partition.dump(Detail::default());
+    assert_eq!(damage, 0);
+    assert!(verdict_of(&lines).contains("a start scans nothing, its recovery point is offset 6"), "{lines:#?}");
+}
+
+#[test]
+fn a_checkpoint_counts_only_for_its_topic_and_vouched_for_it_is_all_a_start_reads() {
+    let partition = Partition::new();
+    partition.active(1);
+    partition.checkpoint("ringlog.checkpoint", &partition.entry(4, 1, 6));
+    let mark = partition.dir.parent().unwrap().join("ringlog.clean");
+    for (text, how) in [("0000000000000005\n", "takes this from the checkpoint"), ("0000000000000006\n", "scans from")]
+    {
+        std::fs::write(&mark, text).unwrap();
+        let (lines, _) = partition.dump(Detail::default());
+        assert!(verdict_of(&lines).contains(how), "{lines:#?}");
+    }
+    let mut other = partition.entry(4, 1, 6);
+    other.key.topic_id = TopicId([8; 16]);
+    partition.checkpoint("ringlog.checkpoint", &other);
+    let (lines, damage) = partition.dump(Detail::default());
+    assert_eq!(damage, 0);
+    assert!(verdict_of(&lines).contains("a start scans all of the segment, it has no recovery point"), "{lines:#?}");
+}
+
+#[test]
+fn indexes_that_the_recovery_point_counts_on_must_be_there() {
+    let partition = Partition::new();
+    partition.active(1);
+    let entry = CheckpointEntry { index_entries: 1, ..partition.entry(4, 1, 6) };
+    partition.checkpoint("ringlog.checkpoint", &entry);
+    let (lines, _) = partition.dump(Detail::default());
+    assert!(verdict_of(&lines).contains("recovery point at offset 6 is of no use there"), "{lines:#?}");
 }

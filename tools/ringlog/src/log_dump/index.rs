@@ -1,16 +1,16 @@
 //! Offset and time indexes: read, and checked against the batches of their segment as the walk meets them.
 //!
-//! Both are Kafka's formats, big-endian: relative offset i32 and position i32; timestamp i64 and relative offset i32. An
-//! index that was preallocated and not trimmed (a crash of Apache Kafka) ends in zeros, which are not entries.
+//! Entries are read one by one ([`log::format`] refuses a file as a whole). An index that was preallocated and not trimmed
+//! (a crash of Apache Kafka) ends in zeros, which are not entries.
 
 use std::io::Read;
 use std::path::Path;
 
+use log::format::index::{ENTRY_LEN as OFFSET_ENTRY_LEN, IndexEntry};
+use log::format::time_index::{ENTRY_LEN as TIME_ENTRY_LEN, TimeEntry};
 use log::limits::INDEX_FILE_ENTRIES;
 use model::{BatchHeader, Offset};
 
-const OFFSET_ENTRY_LEN: usize = 8;
-const TIME_ENTRY_LEN: usize = 12;
 /// Problems of one index that are kept; the others are counted.
 const PROBLEMS_SHOWN: usize = 8;
 
@@ -135,10 +135,9 @@ impl Index {
 }
 
 fn decode(bytes: &[u8], kind: IndexKind, base: Offset) -> Option<Entry> {
-    let i32_at = |at: usize| Some(i32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let (relative, at) = match kind {
-        IndexKind::Offset => (i32_at(0)?, i64::from(i32_at(4)?)),
-        IndexKind::Time => (i32_at(8)?, i64::from_be_bytes(bytes.get(..8)?.try_into().ok()?)),
+        IndexKind::Offset => IndexEntry::decode(bytes).map(|e| (e.relative, i64::from(e.position)))?,
+        IndexKind::Time => TimeEntry::decode(bytes).map(|e| (e.relative, e.timestamp_ms))?,
     };
     Some(Entry { offset: Offset(base.0.saturating_add(i64::from(relative))), at })
 }

@@ -4,12 +4,13 @@
 //! Kafka as well. Beside a running broker the newest bytes may be on their way still and look cut.
 //!
 //! [`walk`] finds batches, [`index`] checks indexes against them, [`records`] understands what is in them, [`segment`] and
-//! [`folder`] put it together, [`out`] prints.
+//! [`folder`] put it together, [`recovery_point`] knows where a start would begin to scan, [`out`] prints.
 
 mod folder;
 mod index;
 mod out;
 mod records;
+mod recovery_point;
 mod segment;
 mod walk;
 
@@ -18,11 +19,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use log::format::names::{FileKind, parse_file_name};
 use serde_json::json;
 
+use self::folder::FolderLook;
 use self::index::{Index, IndexKind};
 use self::out::{Detail, Out};
 use self::records::Dialect;
+use self::recovery_point::RecoveryPoints;
 use self::segment::{Fail, Look};
 use self::walk::PATIENT;
 use crate::cli::failure::FINDINGS;
@@ -33,7 +37,8 @@ Example:
 
 const DUMP_AFTER_HELP: &str = "\
 A line for each batch tells where it lies, its offsets, leader epoch, codec, timestamps, producer and sequence numbers, and
-whether its CRC holds. At the end of a partition stands what a start would keep of it. Damage is told and passed over.
+whether its CRC holds. At the end of a partition stands what a start would keep of it and, in a data folder of this broker,
+from which recovery point it would scan. Damage is told and passed over.
 Nothing is ever written, and a broker may be running; its newest bytes may then look cut.
 
 Exit codes: 0 all sound, 1 it failed, 2 the command line is wrong, 3 damage was found.
@@ -97,15 +102,18 @@ fn dump(path: &Path, out: &mut Out<'_>) -> Result<(), Fail> {
     let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let names = folder::names(path)?;
     if folder::is_partition(&names) {
-        return folder::dump(path, &names, PATIENT, out);
+        let points = RecoveryPoints::above(path)?;
+        return folder::dump(path, &names, FolderLook { patience: PATIENT, points: points.as_ref() }, out);
     }
+    let points = RecoveryPoints::read(path, &names)?;
+    let look = FolderLook { patience: PATIENT, points: points.as_ref() };
     let mut partitions = 0;
     for name in names.iter().filter(|name| folder::topic_of(name).is_some() && path.join(name).is_dir()) {
         let inner = path.join(name);
         let files = folder::names(&inner)?;
         if folder::is_partition(&files) {
             partitions += 1;
-            folder::dump(&inner, &files, PATIENT, out)?;
+            folder::dump(&inner, &files, look, out)?;
         }
     }
     if partitions == 0 && !names.iter().any(|name| name == "ringlog.meta") {
@@ -126,23 +134,25 @@ fn dump(path: &Path, out: &mut Out<'_>) -> Result<(), Fail> {
 
 fn dump_file(path: &Path, out: &mut Out<'_>) -> Result<(), Fail> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let Some((base, kind)) = folder::parse_file_name(&name) else {
+    let Some((base, kind)) = parse_file_name(&name) else {
         return Err(Fail::Sentence(format!(
             "{} is no file of a log: those are called like 00000000000000000042.log",
             path.display()
         )));
     };
     match kind {
-        "log" => dump_segment(path, base, dialect_of(path), out),
-        "index" => dump_index(path, IndexKind::Offset, base, out),
-        "timeindex" => dump_index(path, IndexKind::Time, base, out),
-        "snapshot" => folder::snapshot(path, None, out),
-        _ => Err(Fail::Sentence(format!("{}: transaction indexes are not understood yet", path.display()))),
+        FileKind::Log => dump_segment(path, base, dialect_of(path), out),
+        FileKind::Index => dump_index(path, IndexKind::Offset, base, out),
+        FileKind::TimeIndex => dump_index(path, IndexKind::Time, base, out),
+        FileKind::Snapshot => folder::snapshot(path, None, out),
+        FileKind::TxnIndex => {
+            Err(Fail::Sentence(format!("{}: transaction indexes are not understood yet", path.display())))
+        }
     }
 }
 
 fn dump_segment(path: &Path, base: model::Offset, dialect: Dialect, out: &mut Out<'_>) -> Result<(), Fail> {
-    match segment::dump(path, Look { base, dialect, patience: PATIENT }, out)? {
+    match segment::dump(path, Look { base, dialect, patience: PATIENT, trusted: None }, out)? {
         Some(_) => Ok(()),
         None => Err(Fail::Sentence(format!("{} is gone", path.display()))),
     }
@@ -185,8 +195,8 @@ fn bytes_below(path: &Path) -> u64 {
         return std::fs::metadata(path).map_or(0, |meta| meta.len());
     }
     let Ok(names) = folder::names(path) else { return 0 };
-    let of = |name: &String| match folder::parse_file_name(name) {
-        Some((_, "log")) => bytes_below(&path.join(name)),
+    let of = |name: &String| match parse_file_name(name) {
+        Some((_, FileKind::Log)) => bytes_below(&path.join(name)),
         None if folder::topic_of(name).is_some() && path.join(name).is_dir() => bytes_below(&path.join(name)),
         _ => 0,
     };

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use log::Fill;
 use model::{BatchHeader, BatchView, Offset};
 use serde_json::json;
 
@@ -19,7 +20,11 @@ pub struct Segment {
     /// Damaged places and batches.
     pub damaged: u64,
     pub len: u64,
-    /// Behind the last sound batch before any damage: where a start ends the log.
+    /// Up to where a start would not look.
+    pub trusted: Option<Fill>,
+    /// Damage at or behind that place.
+    broken: bool,
+    /// Behind the last sound batch before such damage: where a start ends the log.
     pub kept_bytes: u64,
     pub kept_offset: i64,
     /// Zeros at the end: space that was reserved.
@@ -35,11 +40,13 @@ pub struct Look {
     pub dialect: Dialect,
     /// See [`Walk::open`].
     pub patience: u32,
+    /// Up to where a start would take it on trust.
+    pub trusted: Option<Fill>,
 }
 
 /// Dumps the `.log` file at `path` and the indexes beside it. `None` when it is gone: retention took it.
 pub fn dump(path: &Path, look: Look, out: &mut Out<'_>) -> Result<Option<Segment>, Fail> {
-    let Look { base, dialect, patience } = look;
+    let Look { base, dialect, patience, trusted } = look;
     let cannot = |e| Fail::Sentence(format!("{} cannot be read: {e}", path.display()));
     // Indexes first: what they point to by then is in the log.
     let mut indexes = read_indexes(path, base, out)?;
@@ -50,7 +57,7 @@ pub fn dump(path: &Path, look: Look, out: &mut Out<'_>) -> Result<Option<Segment
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let len = walk.len();
     out.item(|| format!("  segment {name}, {len} bytes"), || json!({ "type": "segment", "file": name, "bytes": len }))?;
-    let mut segment = Segment { kept_offset: base.0, ..Segment::default() };
+    let mut segment = Segment::new(base, trusted);
     let mut scratch = Vec::new();
     loop {
         let before = walk.position();
@@ -64,13 +71,13 @@ pub fn dump(path: &Path, look: Look, out: &mut Out<'_>) -> Result<Option<Segment
                     let batch = BatchView { header, bytes: walk.batch_bytes() };
                     let show = |shown: records::Shown| out.item(|| shown.text, || shown.json);
                     if let Err(why) = records::each(&batch, dialect, &mut scratch, show)? {
-                        segment.damaged += 1;
+                        segment.damaged_at(position);
                         damage_line(position, None, &why, out)?;
                     }
                 }
             }
             Found::Damage { position, until, why } => {
-                segment.damaged += 1;
+                segment.damaged_at(position);
                 damage_line(position, Some((until, until == walk.len())), &why, out)?;
             }
             Found::Preallocated { position, bytes } => {
@@ -93,14 +100,28 @@ pub fn dump(path: &Path, look: Look, out: &mut Out<'_>) -> Result<Option<Segment
 }
 
 impl Segment {
+    fn new(base: Offset, trusted: Option<Fill>) -> Segment {
+        let (kept_bytes, kept_offset) = trusted.map_or((0, base.0), |fill| (fill.size, fill.next_offset.0));
+        Segment { trusted, kept_bytes, kept_offset, ..Segment::default() }
+    }
+
+    fn damaged_at(&mut self, position: u64) {
+        self.damaged += 1;
+        self.broken |= position >= self.scan_from();
+    }
+
+    fn scan_from(&self) -> u64 {
+        self.trusted.map_or(0, |fill| fill.size)
+    }
+
     fn take(&mut self, position: u64, header: &BatchHeader, sound: bool) {
         self.batches += 1;
         self.records += u64::from(header.record_count.unsigned_abs());
         if !sound {
-            self.damaged += 1;
+            self.damaged_at(position);
             return;
         }
-        if self.damaged == 0 {
+        if !self.broken && position >= self.scan_from() {
             self.kept_bytes = position + header.size() as u64;
             self.kept_offset = header.next_offset().0;
         }

@@ -2,7 +2,7 @@
 //!
 //! Measured with direct I/O in one temporary file that is unlinked as soon as it is open, so that nothing stays behind
 //! whatever ends the command. Phases run one after the other; their time is the given one, split evenly. A shard reserves
-//! the space as the broker does ([`disk_measure`] says who does what).
+//! the space as the broker does ([`disk_measure`] says who does what; [`disk_profile`] chooses and writes).
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,24 @@ use runtime::{HelperSpec, ShardSpec, checks};
 
 use super::check_storage;
 use super::disk_measure::{self, Phase};
+use super::disk_profile;
 use super::disk_report::{Report, Row};
 use super::host::Host;
 
 pub const AFTER_HELP: &str = "\
 Takes 15 seconds unless told otherwise, and 256 MiB of space; refuses where less than twice that is free. Other programs'
-reads and writes count into the figures: run it while the broker is idle.
+reads and writes count into the figures: run it while the broker is idle. Figures from a shared machine (a virtual machine,
+a drive that others use too) vary from run to run: run it more than once before you keep them.
+
+--write leaves the smallest write size and the smallest depth that reach 90 % of the best, and the usual time of a synced
+write, as a tuning profile: ringlog serve --tuning FILE takes it as it is and derives the rest from the machine.
 
 Exit codes: 0 done, 1 it failed, 2 the command line is wrong.
 
 Example:
   ringlog tune disk /tmp
-  ringlog tune disk /tmp --seconds 5 --json";
+  ringlog tune disk /tmp --seconds 5 --json
+  ringlog tune disk /tmp --write /tmp/disk.toml --force";
 
 #[derive(Debug, Args)]
 pub struct DiskArgs {
@@ -33,6 +39,12 @@ pub struct DiskArgs {
     /// Seconds of measuring in all, 2 to 600.
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(2..=600))]
     seconds: u32,
+    /// Write what was chosen to this file, as a tuning profile of the disk alone.
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// With --write: overwrite the file if it exists.
+    #[arg(long, requires = "write")]
+    force: bool,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
@@ -45,9 +57,20 @@ pub fn run(args: &DiskArgs) -> Result<ExitCode, String> {
         return Err(format!("{shown} is no folder: name one on the drive to measure"));
     }
     checks::check_host().map_err(|e| e.to_string())?;
+    if let Some(path) = &args.write {
+        disk_profile::check(path, args.force)?;
+        if checks::is_in_memory(&dir) {
+            return Err(format!("{shown} lies in memory: name a folder on the drive, or leave --write out"));
+        }
+    }
     let rows = measure(&dir, args.seconds)?;
     let report = Report { host: host_lines(&dir), in_memory: checks::is_in_memory(&dir), rows };
     super::print(&if args.json { format!("{:#}\n", report.json()) } else { report.text() })?;
+    if let Some(path) = &args.write {
+        let choice = disk_profile::Choice::of(&report.rows).ok_or("nothing was measured, so nothing is written")?;
+        disk_profile::write(path, &choice.toml(&report), args.force)?;
+        eprintln!("ringlog: wrote {0}; use it with: ringlog serve --tuning {0}", path.display());
+    }
     Ok(ExitCode::SUCCESS)
 }
 

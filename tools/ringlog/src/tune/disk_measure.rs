@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 use runtime::limits::BLOCK;
+use runtime::sync::all;
 use runtime::{DirectFile, IoError, OpenMode, clock, fs, random};
 
 use super::disk_report::Row;
@@ -25,7 +26,11 @@ pub const FILE_BYTES: u64 = 256 << 20;
 const READ_SPAN_MIN: u64 = 64 << 20;
 const FILL_NS_MAX: u64 = 3_000_000_000;
 /// From one block to the largest piece the broker writes at once.
-const WRITE_SIZES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20];
+const WRITE_SIZES: [usize; 7] = [4 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
+/// Synced writes at once beyond one, each to a file of its own as partitions are, and their size: one of [`WRITE_SIZES`],
+/// so that one at once is measured too.
+const WRITE_DEPTHS: [usize; 3] = [4, 16, 64];
+pub const DEPTH_WRITE_BYTES: usize = 16 << 10;
 const READ_SIZES: [usize; 2] = [4 << 10, 64 << 10];
 const READ_DEPTHS: [usize; 3] = [1, 4, 16];
 /// Longest latency told apart, in microseconds.
@@ -53,7 +58,9 @@ impl Phase {
         let reads = READ_SIZES
             .into_iter()
             .flat_map(|size| READ_DEPTHS.into_iter().map(move |depth| Phase { kind: Kind::Read, size, depth }));
-        writes(Kind::WriteSync).chain(writes(Kind::Write)).chain(reads).collect()
+        let depths =
+            WRITE_DEPTHS.into_iter().map(|depth| Phase { kind: Kind::WriteSync, size: DEPTH_WRITE_BYTES, depth });
+        writes(Kind::WriteSync).chain(depths).chain(writes(Kind::Write)).chain(reads).collect()
     }
 }
 
@@ -62,7 +69,8 @@ impl fmt::Display for Phase {
         let size = bytes(self.size as u64);
         match self.kind {
             Kind::Write => write!(f, "write {size}"),
-            Kind::WriteSync => write!(f, "write {size} and fdatasync"),
+            Kind::WriteSync if self.depth == 1 => write!(f, "write {size} and fdatasync"),
+            Kind::WriteSync => write!(f, "write {size} and fdatasync, {} at once", self.depth),
             Kind::Read => write!(f, "read {size}, {} at once", self.depth),
         }
     }
@@ -113,25 +121,44 @@ pub async fn run(
         return Err(DiskError::NoSpace { dir: dir.display().to_string(), free });
     }
     DirectFile::probe_device(dir, 0).await?;
-    let path = dir.join(format!(".ringlog-tune-disk-{:016x}", random::u64()));
-    let file = DirectFile::open(&path, OpenMode::CreateNew).await?;
-    let plain = open_plain(&path);
-    // From here on the space goes back by itself, whatever ends the process.
-    fs::remove_file(&path).await?;
-    let plain = plain.map_err(|source| DiskError::NoDirectIo { dir: dir.display().to_string(), source })?;
-    let rows = run_phases(&file, &plain, phases, phase_ns, progress).await;
-    file.close().await?;
+    let target = Target::create(dir).await?;
+    let rows = run_phases(dir, &target, phases, phase_ns, progress).await;
+    target.file.close().await?;
     rows
 }
 
-/// The same file for ordinary reads and writes past the page cache.
+/// A file without a name: its space goes back by itself, whatever ends the process.
+struct Target {
+    file: DirectFile,
+    /// The same file for ordinary reads and writes past the page cache.
+    plain: Arc<File>,
+}
+
+impl Target {
+    async fn create(dir: &Path) -> Result<Target, DiskError> {
+        let path = dir.join(format!(".ringlog-tune-disk-{:016x}", random::u64()));
+        let file = DirectFile::open(&path, OpenMode::CreateNew).await?;
+        let plain = open_plain(&path);
+        fs::remove_file(&path).await?;
+        let plain = plain.map_err(|source| DiskError::NoDirectIo { dir: dir.display().to_string(), source })?;
+        Ok(Target { file, plain })
+    }
+
+    /// Reserves space that was never written.
+    async fn reserve(&self, len: u64) -> Result<(), DiskError> {
+        self.file.truncate(0).await?;
+        self.file.preallocate(len).await?;
+        Ok(self.file.fdatasync().await?)
+    }
+}
+
 fn open_plain(path: &Path) -> io::Result<Arc<File>> {
     OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(path).map(Arc::new)
 }
 
 async fn run_phases(
-    file: &DirectFile,
-    plain: &Arc<File>,
+    dir: &Path,
+    target: &Target,
     phases: &[Phase],
     phase_ns: u64,
     progress: &mut dyn FnMut(usize, usize, &Phase),
@@ -141,15 +168,21 @@ async fn run_phases(
     for (done, phase) in phases.iter().enumerate() {
         progress(done, phases.len(), phase);
         rows.push(match phase.kind {
+            Kind::Write | Kind::WriteSync if phase.depth > 1 => {
+                // Its space is what the files of this phase take.
+                target.file.truncate(0).await?;
+                span = 0;
+                depth_phase(dir, *phase, phase_ns).await?
+            }
             Kind::Write | Kind::WriteSync => {
-                let (row, end) = write_phase(file, plain, *phase, phase_ns).await?;
+                let (row, end) = write_phase(target, *phase, phase_ns).await?;
                 span = end;
                 row
             }
             Kind::Read => {
-                span = off_shard(plain, move |plain| fill(plain, span)).await?;
+                span = off_shard(&target.plain, move |plain| fill(plain, span)).await?;
                 let (phase, span) = (*phase, span);
-                off_shard(plain, move |plain| read_phase(plain, phase, phase_ns, span)).await?
+                off_shard(&target.plain, move |plain| read_phase(plain, phase, phase_ns, span)).await?
             }
         });
     }
@@ -209,23 +242,62 @@ fn histogram() -> Histogram<u64> {
 }
 
 /// Also gives how far the file is filled.
-async fn write_phase(
-    file: &DirectFile,
-    plain: &Arc<File>,
-    phase: Phase,
-    phase_ns: u64,
-) -> Result<(Row, u64), DiskError> {
-    file.truncate(0).await?;
-    file.preallocate(FILE_BYTES).await?;
-    file.fdatasync().await?;
-    off_shard(plain, move |plain| writes(plain, phase, phase_ns)).await
+async fn write_phase(target: &Target, phase: Phase, phase_ns: u64) -> Result<(Row, u64), DiskError> {
+    target.reserve(FILE_BYTES).await?;
+    off_shard(&target.plain, move |plain| {
+        let start = clock::now_ns();
+        let (latencies, end) = writes(plain, phase, FILE_BYTES, start + phase_ns)?;
+        Ok((Row::new(phase, clock::now_ns() - start, &latencies), end))
+    })
+    .await
 }
 
-fn writes(plain: &File, phase: Phase, phase_ns: u64) -> io::Result<(Row, u64)> {
+/// As many threads as writes at once, each with a file of its own; all files together are as long as the one.
+async fn depth_phase(dir: &Path, phase: Phase, phase_ns: u64) -> Result<Row, DiskError> {
+    let len = FILE_BYTES / phase.depth as u64;
+    let made: Vec<Result<Target, DiskError>> = all((0..phase.depth)
+        .map(|_| async {
+            let target = Target::create(dir).await?;
+            target.reserve(len).await.map(|()| target)
+        })
+        .collect())
+    .await;
+    let targets = made.into_iter().collect::<Result<Vec<Target>, DiskError>>()?;
+    let files: Vec<Arc<File>> = targets.iter().map(|target| target.plain.clone()).collect();
+    let measured = runtime::spawn_blocking(move || {
+        let start = clock::now_ns();
+        let latencies = on_threads(&files, |file| writes(file, phase, len, start + phase_ns).map(|(one, _)| one))?;
+        Ok(Row::new(phase, clock::now_ns() - start, &latencies))
+    })
+    .await;
+    for target in targets {
+        target.file.close().await?;
+    }
+    measured.unwrap_or_else(|panic| Err(io::Error::other(panic))).map_err(DiskError::Measured)
+}
+
+/// One thread for each item; what all of them measured, together.
+fn on_threads<T: Sync>(
+    items: &[T],
+    work: impl Fn(&T) -> io::Result<Histogram<u64>> + Sync,
+) -> io::Result<Histogram<u64>> {
+    let mut latencies = histogram();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = items.iter().map(|item| scope.spawn(|| work(item))).collect();
+        for thread in threads {
+            let one = thread.join().map_err(|_| io::Error::other("a measuring thread panicked"))??;
+            latencies.add(one).map_err(io::Error::other)?;
+        }
+        Ok(latencies)
+    })
+}
+
+/// Also gives how far the file, `len` long, is filled.
+fn writes(plain: &File, phase: Phase, len: u64, until_ns: u64) -> io::Result<(Histogram<u64>, u64)> {
     let mut noise = Aligned::noise(phase.size);
     let mut latencies = histogram();
-    let (start, mut position, mut end) = (clock::now_ns(), 0, 0);
-    while clock::now_ns() - start < phase_ns || latencies.is_empty() {
+    let (mut position, mut end) = (0, 0);
+    while clock::now_ns() < until_ns || latencies.is_empty() {
         let before = clock::now_ns();
         plain.write_all_at(noise.slice(), position)?;
         if phase.kind == Kind::WriteSync {
@@ -234,11 +306,11 @@ fn writes(plain: &File, phase: Phase, phase_ns: u64) -> io::Result<(Row, u64)> {
         latencies.saturating_record((clock::now_ns() - before) / 1000);
         position += phase.size as u64;
         end = end.max(position);
-        if position + phase.size as u64 > FILE_BYTES {
+        if position + phase.size as u64 > len {
             position = 0;
         }
     }
-    Ok((Row::new(phase, clock::now_ns() - start, &latencies), end))
+    Ok((latencies, end))
 }
 
 /// Reads of space that was never written cost nothing: makes sure that enough was.
@@ -256,16 +328,8 @@ fn fill(plain: &File, written: u64) -> io::Result<u64> {
 /// As many threads as reads at once.
 fn read_phase(plain: &File, phase: Phase, phase_ns: u64, span: u64) -> io::Result<Row> {
     let start = clock::now_ns();
-    let mut latencies = histogram();
-    std::thread::scope(|scope| {
-        let readers: Vec<_> =
-            (0..phase.depth).map(|_| scope.spawn(|| reads(plain, phase.size, start + phase_ns, span))).collect();
-        for reader in readers {
-            let one = reader.join().map_err(|_| io::Error::other("a reading thread panicked"))??;
-            latencies.add(one).map_err(io::Error::other)?;
-        }
-        Ok(Row::new(phase, clock::now_ns() - start, &latencies))
-    })
+    let latencies = on_threads(&vec![plain; phase.depth], |plain| reads(plain, phase.size, start + phase_ns, span))?;
+    Ok(Row::new(phase, clock::now_ns() - start, &latencies))
 }
 
 fn reads(plain: &File, size: usize, until_ns: u64, span: u64) -> io::Result<Histogram<u64>> {

@@ -6,10 +6,20 @@ use super::*;
 #[test]
 fn the_last_write_phase_is_the_one_that_fills() {
     let phases = Phase::all();
-    assert_eq!(phases.len(), 2 * WRITE_SIZES.len() + READ_SIZES.len() * READ_DEPTHS.len());
+    assert_eq!(phases.len(), 2 * WRITE_SIZES.len() + WRITE_DEPTHS.len() + READ_SIZES.len() * READ_DEPTHS.len());
     let last_write = phases.iter().rposition(|p| p.kind != Kind::Read).unwrap();
     assert_eq!(phases[last_write], Phase { kind: Kind::Write, size: 1 << 20, depth: 1 });
     assert!(phases[last_write + 1..].iter().all(|p| p.kind == Kind::Read));
+}
+
+#[test]
+fn each_depth_is_measured_with_writes_of_one_size() {
+    let depths: Vec<usize> = Phase::all()
+        .into_iter()
+        .filter(|p| p.kind == Kind::WriteSync && p.size == DEPTH_WRITE_BYTES)
+        .map(|p| p.depth)
+        .collect();
+    assert_eq!(depths, [1, 4, 16, 64]);
 }
 
 #[test]
@@ -18,6 +28,7 @@ fn phases_measure_and_nothing_stays_behind() {
     let path = dir.path().to_path_buf();
     let phases = vec![
         Phase { kind: Kind::WriteSync, size: 4096, depth: 1 },
+        Phase { kind: Kind::WriteSync, size: 16_384, depth: 16 },
         Phase { kind: Kind::Write, size: 1 << 20, depth: 1 },
         Phase { kind: Kind::Read, size: 65_536, depth: 4 },
     ];
@@ -30,9 +41,10 @@ fn phases_measure_and_nothing_stays_behind() {
             (rows.unwrap(), seen)
         }
     });
-    assert_eq!(rows.len(), 3);
+    assert_eq!(rows.len(), 4);
+    assert!(rows[1].operations >= 16, "each of 16 threads writes: {:?}", rows[1]);
     assert!(rows.iter().all(|row| row.operations > 0 && row.mib_per_s() > 0.0 && row.p50_us <= row.p99_us), "{rows:?}");
-    assert_eq!(seen[2], (2, 3, phases[2]));
+    assert_eq!(seen[2], (2, 4, phases[2]));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the file is gone");
 }
 

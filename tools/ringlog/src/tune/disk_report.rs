@@ -6,10 +6,8 @@ use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
 use super::disk_measure::{Kind, Phase};
+use super::disk_profile::{Choice, ENOUGH_PERCENT, first_enough};
 use super::verdict::bytes;
-
-/// Part of the best throughput that counts as having reached it, in percent.
-const ENOUGH_PERCENT: f64 = 80.0;
 
 /// What one phase gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,8 +65,7 @@ pub struct Report {
 /// What follows from the figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Derived {
-    /// Smallest synced write that reaches most of the best throughput.
-    pub write_bytes: usize,
+    pub choice: Choice,
     /// Fewest reads at once that reach most of the best rate of 4 KiB reads.
     pub read_depth: usize,
     /// One block and its sync: the least that acks=all costs.
@@ -78,14 +75,14 @@ pub struct Derived {
 
 impl Report {
     pub fn derived(&self) -> Option<Derived> {
-        let synced: Vec<&Row> = self.rows.iter().filter(|r| r.phase.kind == Kind::WriteSync).collect();
+        let synced = self.rows.iter().filter(|r| r.phase.kind == Kind::WriteSync);
         let reads: Vec<&Row> = self.rows.iter().filter(|r| r.phase.kind == Kind::Read).collect();
-        let smallest = synced.iter().min_by_key(|r| r.phase.size)?;
+        let smallest = synced.min_by_key(|r| r.phase.size)?;
         let block = reads.iter().map(|r| r.phase.size).min()?;
         let reads: Vec<&Row> = reads.into_iter().filter(|r| r.phase.size == block).collect();
         Some(Derived {
-            write_bytes: first_enough(&synced, |r| r.phase.size)?,
-            read_depth: first_enough(&reads, |r| r.phase.depth)?,
+            choice: Choice::of(&self.rows)?,
+            read_depth: first_enough(&reads, |r| r.phase.depth)?.phase.depth,
             sync_p50_us: smallest.p50_us,
             sync_p99_us: smallest.p99_us,
         })
@@ -96,7 +93,8 @@ impl Report {
             self.host.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
         let derived = self.derived().map(|d| {
             json!({
-                "write_bytes": d.write_bytes, "read_depth": d.read_depth,
+                "disk_write_max_bytes": d.choice.write_max_bytes, "disk_queue_depth": d.choice.queue_depth,
+                "disk_expected_write_us": d.choice.expected_write_us, "read_depth": d.read_depth,
                 "sync_p50_us": d.sync_p50_us, "sync_p99_us": d.sync_p99_us,
             })
         });
@@ -105,20 +103,27 @@ impl Report {
     }
 
     pub fn text(&self) -> String {
-        let mut out = String::new();
-        // Writing to a String cannot fail.
-        for (name, value) in &self.host {
-            let _ = writeln!(out, "{:<12} {value}", name.replace('_', " "));
+        let mut out = format!("{}\n{}", self.host_text(), self.table());
+        if self.in_memory {
+            out.push_str("\nThe folder lies in memory: the figures say nothing about a drive.\n");
+        } else if let Some(derived) = self.derived() {
+            out.push_str(&format!("\n{}\n", conclusion(&derived)));
         }
-        let _ = writeln!(
-            out,
-            "\n{:<30} {:>10} {:>10} {:>10} {:>10} {:>10}",
-            "", "MiB/s", "per s", "p50 µs", "p99 µs", "max µs"
-        );
+        out
+    }
+
+    pub fn host_text(&self) -> String {
+        self.host.iter().map(|(name, value)| format!("{:<12} {value}\n", name.replace('_', " "))).collect()
+    }
+
+    pub fn table(&self) -> String {
+        let mut out =
+            format!("{:<40} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "MiB/s", "per s", "p50 µs", "p99 µs", "max µs");
         for row in &self.rows {
+            // Writing to a String cannot fail.
             let _ = writeln!(
                 out,
-                "{:<30} {:>10.1} {:>10.0} {:>10} {:>10} {:>10}",
+                "{:<40} {:>10.1} {:>10.0} {:>10} {:>10} {:>10}",
                 row.phase.to_string(),
                 row.mib_per_s(),
                 row.per_s(),
@@ -127,31 +132,25 @@ impl Report {
                 row.max_us
             );
         }
-        if self.in_memory {
-            let _ = writeln!(out, "\nThe folder lies in memory: the figures say nothing about a drive.");
-        } else if let Some(derived) = self.derived() {
-            let _ = writeln!(out, "\n{}", conclusion(&derived));
-        }
         out
     }
 }
 
-/// The first, by rising `key`, that reaches enough of the best.
-fn first_enough(rows: &[&Row], key: fn(&Row) -> usize) -> Option<usize> {
-    let best = rows.iter().map(|r| r.mib_per_s()).fold(0.0, f64::max);
-    let enough = rows.iter().filter(|r| r.mib_per_s() >= best * ENOUGH_PERCENT / 100.0);
-    enough.map(|r| key(r)).min()
-}
-
 fn conclusion(derived: &Derived) -> String {
+    let choice = &derived.choice;
     format!(
-        "An acks=all produce waits {} µs at least (p99 {} µs). Synced writes are at {ENOUGH_PERCENT} % of their best from {} on,\n\
-         reads of one block with {} at once. The broker gathers what is pending into writes of up to 1 MiB by itself and has\n\
-         no setting for these figures: they are for choosing drives, linger.ms and batch.size.",
+        "An acks=all produce waits {} µs at least (p99 {} µs). {ENOUGH_PERCENT} % of the best is reached by synced writes of\n\
+         {}, by {} small ones at once, and by {} reads of one block at once. As keys of a tuning profile\n\
+         (--write FILE leaves them in a file that serve --tuning takes):\n\
+         disk_write_max_bytes = {}\ndisk_queue_depth = {}\ndisk_expected_write_us = {}",
         derived.sync_p50_us,
         derived.sync_p99_us,
-        bytes(derived.write_bytes as u64),
-        derived.read_depth
+        bytes(choice.write_max_bytes as u64),
+        choice.queue_depth,
+        derived.read_depth,
+        choice.write_max_bytes,
+        choice.queue_depth,
+        choice.expected_write_us
     )
 }
 
@@ -189,7 +188,9 @@ mod tests {
     fn report() -> Report {
         let rows = vec![
             row(Kind::WriteSync, 4096, 1, 1000),
-            row(Kind::WriteSync, 1 << 16, 1, 900),
+            row(Kind::WriteSync, 1 << 14, 1, 950),
+            row(Kind::WriteSync, 1 << 14, 4, 960),
+            row(Kind::WriteSync, 1 << 16, 1, 960),
             row(Kind::WriteSync, 1 << 20, 1, 60),
             row(Kind::Read, 4096, 1, 10_000),
             row(Kind::Read, 4096, 4, 39_000),
@@ -203,7 +204,8 @@ mod tests {
     fn figures_follow_from_the_rows() {
         let row = row(Kind::Read, 1 << 19, 1, 10);
         assert_eq!((row.per_s(), row.mib_per_s()), (10.0, 5.0));
-        let derived = Derived { write_bytes: 1 << 16, read_depth: 4, sync_p50_us: 100, sync_p99_us: 900 };
+        let choice = Choice { write_max_bytes: 1 << 16, queue_depth: 1, expected_write_us: 100 };
+        let derived = Derived { choice, read_depth: 4, sync_p50_us: 100, sync_p99_us: 900 };
         assert_eq!(report().derived(), Some(derived));
         assert_eq!(Report { rows: Vec::new(), ..report() }.derived(), None);
     }
@@ -216,7 +218,8 @@ mod tests {
             "{text}"
         );
         let json = report().json();
-        assert_eq!(json["phases"].as_array().unwrap().len(), 7);
+        assert_eq!(json["phases"].as_array().unwrap().len(), 9);
+        assert_eq!(json["derived"]["disk_write_max_bytes"], 65_536);
         assert_eq!(json["phases"][0]["kind"], "write_fdatasync");
         assert_eq!(json["host"]["file_system"], "ext4");
         let memory = Report { in_memory: true, ..report() }.text();

@@ -20,25 +20,28 @@ pub struct InForce {
 }
 
 impl InForce {
-    /// Reads `file`, or derives a profile. The error is a sentence.
+    /// Reads `file`, or derives a profile; a file that speaks of the disk alone is completed with the derived one. The error
+    /// is a sentence.
     pub fn read(host: &Host, file: Option<&Path>) -> Result<InForce, String> {
         let topology = host.topology().restricted_to(&checks::allowed_cpus());
-        let Some(path) = file else {
-            let (cpus, cores) = (topology.cpus().len(), topology.core_count());
-            let plural = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
-            let of_cores = if cores < cpus { format!(" of {}", plural(cores, "core")) } else { String::new() };
-            let name = format!("derived for {}{of_cores}", plural(cpus, "CPU"));
-            return Ok(InForce {
-                profile: Profile::derive(&topology, host.memory_bytes()),
-                topology,
-                name,
-                pinned: false,
-            });
-        };
+        let Some(path) = file else { return Ok(InForce::derived(host, topology)) };
         let shown = path.display();
         let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read the tuning profile {shown}: {e}"))?;
         let profile = Profile::parse(&text).map_err(|e| format!("tuning profile {shown}: {e}"))?;
-        Ok(InForce { profile, topology, name: shown.to_string(), pinned: true })
+        if !profile.is_disk_only() {
+            return Ok(InForce { profile, topology, name: shown.to_string(), pinned: true });
+        }
+        let derived = InForce::derived(host, topology);
+        let name = format!("{shown} for the disk, the rest {}", derived.name);
+        Ok(InForce { profile: derived.profile.with_disk_of(&profile), name, ..derived })
+    }
+
+    fn derived(host: &Host, topology: Topology) -> InForce {
+        let (cpus, cores) = (topology.cpus().len(), topology.core_count());
+        let plural = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+        let of_cores = if cores < cpus { format!(" of {}", plural(cores, "core")) } else { String::new() };
+        let name = format!("derived for {}{of_cores}", plural(cpus, "CPU"));
+        InForce { profile: Profile::derive(&topology, host.memory_bytes()), topology, name, pinned: false }
     }
 
     /// The CPU of each shard; `shards` overrides the profile unless it is 0.

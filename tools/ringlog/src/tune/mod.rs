@@ -12,13 +12,13 @@ mod check_memory;
 mod check_storage;
 mod disk;
 mod disk_measure;
+mod disk_profile;
 mod disk_report;
 pub mod host;
 pub mod in_force;
 mod parse;
 mod verdict;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -32,7 +32,8 @@ pub enum TuneCommand {
     /// Say what of this host holds a broker back, and the command that mends each. Changes nothing.
     #[command(after_help = check::AFTER_HELP)]
     Check(check::CheckArgs),
-    /// Measure the drive under a folder: direct writes with and without fdatasync, and random reads.
+    /// Measure the drive under a folder: direct writes with and without fdatasync, and random reads. With --write, leave the
+    /// figures as a tuning profile for serve.
     #[command(after_help = disk::AFTER_HELP)]
     Disk(disk::DiskArgs),
     /// Show what could be written on this host to mend it, and write it with --yes.
@@ -49,11 +50,7 @@ pub fn run(command: &TuneCommand) -> Result<ExitCode, String> {
     }
 }
 
-/// Prints what a command has to say. A reader that has seen enough (`head`) is no failure.
+/// Prints what a command has to say.
 fn print(text: &str) -> Result<(), String> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(format!("the output cannot be written: {e}")),
-        _ => Ok(()),
-    }
+    crate::cli::output::print(text).map_err(|e| format!("the output cannot be written: {e}"))
 }

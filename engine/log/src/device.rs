@@ -1,0 +1,174 @@
+//! The drive as one shard uses it: how large a write may be, how many writes and syncs are in flight at once, and how
+//! long one takes. On the produce way, between the two stages.
+//!
+//! Owned by the shard and never `Send`. Every direct write and every sync of a segment's file holds one slot for as long
+//! as the kernel has it. Whoever waits for a slot holds no other slot and no memory, which reads want too. The budget is
+//! [`DeviceLimits::queue_depth`] slots. Reads take none: they are bounded by their bytes.
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::rc::Rc;
+
+use runtime::clock;
+use runtime::sync::Budget;
+
+use crate::limits::{BLOCK, IO_MAX, QUEUE_DEPTH, QUEUE_DEPTH_MAX, STALL_MIN_US, STALL_TELL_MS, STALL_TIMES};
+
+/// What a shard may ask of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceLimits {
+    /// Largest direct write: a multiple of the block, at most [`IO_MAX`].
+    pub write_max_bytes: usize,
+    /// Writes and syncs in flight, and partitions of a round that are worked on at once.
+    pub queue_depth: usize,
+    /// A write or a sync that takes longer counts as a stall of the drive; `None` measures nothing.
+    pub stall_after_us: Option<u64>,
+}
+
+impl Default for DeviceLimits {
+    fn default() -> DeviceLimits {
+        DeviceLimits { write_max_bytes: IO_MAX as usize, queue_depth: QUEUE_DEPTH, stall_after_us: None }
+    }
+}
+
+/// From which time on a write counts as a stall, where one usually takes `expected_write_us`. Not at all where that is 0,
+/// not measured.
+pub fn stall_after_us(expected_write_us: u64) -> Option<u64> {
+    (expected_write_us > 0).then(|| expected_write_us.saturating_mul(STALL_TIMES).max(STALL_MIN_US))
+}
+
+/// What was asked of the drive so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceStats {
+    pub writes: u64,
+    pub syncs: u64,
+    pub largest_write_bytes: usize,
+    /// Writes and syncs in flight at once, at most.
+    pub most_in_flight: usize,
+    /// Writes and syncs that took longer than [`DeviceLimits::stall_after_us`].
+    pub stalls: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Operation {
+    /// Of this many bytes.
+    Write(usize),
+    Sync,
+}
+
+#[derive(Debug)]
+pub(crate) struct Device {
+    limits: DeviceLimits,
+    slots: Rc<Budget>,
+    /// Memory of direct I/O, shared with the shard's reads.
+    memory: Rc<Budget>,
+    /// Counted apart from the slots, so that a slot that is not waited for shows.
+    in_flight: Cell<usize>,
+    stats: Cell<DeviceStats>,
+    told: RefCell<StallLog>,
+}
+
+impl Device {
+    pub fn new(limits: DeviceLimits, memory: Rc<Budget>) -> Device {
+        let write = limits.write_max_bytes as u64;
+        assert!(write.is_multiple_of(BLOCK) && (BLOCK..=IO_MAX).contains(&write), "a write is whole blocks: {write}");
+        assert!((1..=QUEUE_DEPTH_MAX).contains(&limits.queue_depth), "a depth in bounds: {}", limits.queue_depth);
+        let slots = Budget::new(limits.queue_depth);
+        Device { limits, slots, memory, in_flight: Cell::new(0), stats: Cell::default(), told: RefCell::default() }
+    }
+
+    pub fn limits(&self) -> DeviceLimits {
+        self.limits
+    }
+
+    pub fn stats(&self) -> DeviceStats {
+        self.stats.get()
+    }
+
+    /// Does `work`, one write or one sync of a file in the data folder `folder`, once a slot is free.
+    pub async fn run<T>(&self, folder: &Path, operation: Operation, work: impl Future<Output = T>) -> T {
+        let _slot = self.slots.take(1).await;
+        let bytes = if let Operation::Write(len) = operation { len } else { 0 };
+        let _memory = self.memory.take(bytes).await;
+        let _counted = self.begins(operation);
+        let Some(limit_us) = self.limits.stall_after_us else { return work.await };
+        let began_ns = clock::now_ns();
+        let result = work.await;
+        let took_us = (clock::now_ns() - began_ns) / 1000;
+        if took_us > limit_us {
+            self.stalled(folder, took_us, limit_us);
+        }
+        result
+    }
+
+    fn begins(&self, operation: Operation) -> InFlight<'_> {
+        let mut stats = self.stats.get();
+        match operation {
+            Operation::Write(len) => {
+                stats.writes += 1;
+                stats.largest_write_bytes = stats.largest_write_bytes.max(len);
+            }
+            Operation::Sync => stats.syncs += 1,
+        }
+        self.in_flight.set(self.in_flight.get() + 1);
+        stats.most_in_flight = stats.most_in_flight.max(self.in_flight.get());
+        self.stats.set(stats);
+        InFlight(&self.in_flight)
+    }
+
+    fn stalled(&self, folder: &Path, took_us: u64, limit_us: u64) {
+        let mut stats = self.stats.get();
+        stats.stalls += 1;
+        self.stats.set(stats);
+        let stalls = self.told.borrow_mut().stalled(took_us, clock::now_ms());
+        if let Some(Stalls { count, longest_us }) = stalls {
+            eprintln!(
+                "ringlog: the drive under {} stalls: {count} {} took longer than {} ms, the longest {} ms",
+                folder.display(),
+                if count == 1 { "write or sync" } else { "writes or syncs" },
+                limit_us / 1000,
+                longest_us / 1000
+            );
+        }
+    }
+}
+
+/// One operation that the kernel has.
+struct InFlight<'a>(&'a Cell<usize>);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// Stalls since they were told last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Stalls {
+    count: u64,
+    longest_us: u64,
+}
+
+/// When to tell: at once, then no sooner than [`STALL_TELL_MS`] after the last time, with what has gathered.
+#[derive(Debug, Default)]
+struct StallLog {
+    told_at_ms: Option<i64>,
+    untold: Stalls,
+}
+
+impl StallLog {
+    /// Counts one, and gives what to tell if it is time.
+    fn stalled(&mut self, took_us: u64, now_ms: i64) -> Option<Stalls> {
+        self.untold.count += 1;
+        self.untold.longest_us = self.untold.longest_us.max(took_us);
+        if self.told_at_ms.is_some_and(|at| now_ms - at < STALL_TELL_MS) {
+            return None;
+        }
+        self.told_at_ms = Some(now_ms);
+        Some(std::mem::take(&mut self.untold))
+    }
+}
+
+#[cfg(test)]
+#[path = "device_tests.rs"]
+mod tests;

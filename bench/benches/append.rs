@@ -49,6 +49,7 @@ async fn partition(shard: &std::rc::Rc<LogShard>, path: &std::path::Path) -> std
         topic: "bench".to_string(),
         key: PartitionKey { topic_id: TopicId([7; 16]), partition: PartitionIndex(0) },
         config: LogConfig::default(),
+        uses_reserve: false,
     };
     shard.create_partition(spec).await.expect("a fresh partition")
 }

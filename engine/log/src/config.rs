@@ -57,6 +57,8 @@ pub struct PartitionSpec {
     pub topic: String,
     pub key: PartitionKey,
     pub config: LogConfig,
+    /// Of an internal topic: it may take the space that is held back.
+    pub uses_reserve: bool,
 }
 
 /// How a partition is opened; [`DataDir::start_mode`] says which.

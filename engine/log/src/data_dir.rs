@@ -22,6 +22,7 @@ use crate::format::identity::Identity;
 use crate::format::names::{self, METADATA_FILE};
 use crate::format::partition_metadata;
 use crate::limits::{CHECKPOINT_FILE, DIR_NAMES_MAX, SMALL_FILE};
+use crate::reserve::{self, Reserve, SpaceLook};
 
 const LOCK: &str = "ringlog.lock";
 pub const META: &str = "ringlog.meta";
@@ -50,13 +51,20 @@ pub struct DataDir {
     found_at: BTreeMap<(String, PartitionIndex), usize>,
     /// Whether `ringlog.clean` may still be on disk.
     marked_clean: AtomicBool,
+    reserve: Reserve,
     _lock: LockedFile,
 }
 
 impl DataDir {
     /// Opens (or makes) a data folder. After an unclean stop the checkpoint and its parts become one file first.
     pub async fn open(path: &Path) -> Result<Arc<DataDir>, DataDirError> {
+        DataDir::open_with(path, 0).await
+    }
+
+    /// The same, with `reserve_bytes` of the disk held back (see [`crate::reserve`]).
+    pub async fn open_with(path: &Path, reserve_bytes: u64) -> Result<Arc<DataDir>, DataDirError> {
         make_data_folder(path).await?;
+        reserve::make_room(path).await?;
         let lock = LockedFile::take(&path.join(LOCK))?.ok_or_else(|| DataDirError::InUse(path.to_path_buf()))?;
         let identity = read_identity(path).await?;
         let listing = fs::read_dir(path).await?;
@@ -82,8 +90,23 @@ impl DataDir {
             entries: stored.entries,
             found,
             marked_clean: AtomicBool::new(was_clean),
+            reserve: Reserve::new(reserve_bytes),
             _lock: lock,
         }))
+    }
+
+    /// Changes how much of the disk is held back, in bytes.
+    pub fn set_reserve(&self, bytes: u64) {
+        self.reserve.set(bytes);
+    }
+
+    pub(crate) fn reserve(&self) -> &Reserve {
+        &self.reserve
+    }
+
+    /// Looks after the ballast; for one shard, every second or so.
+    pub async fn mind_space(&self) -> Result<SpaceLook, IoError> {
+        self.reserve.look(&self.path).await
     }
 
     pub fn path(&self) -> &Path {

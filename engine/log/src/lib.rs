@@ -33,6 +33,7 @@ pub mod fuzz_targets;
 mod index_cache;
 pub mod limits;
 mod partition;
+pub mod reserve;
 mod scan;
 mod segment;
 mod shard;

@@ -26,6 +26,11 @@ pub const STALL_TIMES: u64 = 20;
 pub const STALL_MIN_US: u64 = 100_000;
 /// Milliseconds between two messages about stalls.
 pub const STALL_TELL_MS: i64 = 60_000;
+/// The ballast file is the reserve divided by this, and at most [`BALLAST_MAX`] bytes.
+pub const BALLAST_OF_RESERVE: u64 = 4;
+pub const BALLAST_MAX: u64 = 16 << 20;
+/// Below so many free bytes a disk counts as full, and the ballast makes way.
+pub const LOW_SPACE: u64 = 1 << 20;
 /// Appended bytes of a shard that may wait for their write. Beyond it `append` refuses; callers brake earlier with
 /// `LogShard::wait_room`.
 pub const UNWRITTEN_MAX: u64 = 256 << 20;

@@ -161,7 +161,8 @@ fn watch(cluster: &Rc<Cluster>) {
 /// Shard 0: data folder, quorum, and this start's commands.
 async fn lead(boot: &Boot, shards: usize) -> Result<(Arc<NodeFacts>, Rc<Cluster>), StartError> {
     let node_id = boot.config.node.node_id;
-    let data_dir = DataDir::open(&boot.data_dir).await.map_err(StartError::DataDir)?;
+    let data_dir =
+        DataDir::open_with(&boot.data_dir, boot.config.shards.disk_reserve_bytes).await.map_err(StartError::DataDir)?;
     let folder = boot.data_dir.join(METADATA_DIR);
     let known = data_dir.identity().map(|identity| identity.cluster_id.clone());
     if let Some(cluster_id) = &known {

@@ -197,7 +197,7 @@ impl PartitionLog {
     /// Reserves space ahead, more each time, so that writes seldom extend the file.
     async fn reserve(&self, file: &DirectFile, job: Job) -> Result<(), LogError> {
         let end = job.fill.size.next_multiple_of(BLOCK);
-        let size = {
+        let (allocated, size) = {
             let mut state = self.state.borrow_mut();
             let limit = state.config.segment_bytes.min(MAX_SEGMENT).next_multiple_of(BLOCK);
             let Some(segment) = state.open_segment_mut(job.segment_base) else {
@@ -209,13 +209,29 @@ impl PartitionLog {
             let wanted = (segment.allocated + segment.preallocate).next_multiple_of(BLOCK);
             segment.preallocate = (segment.preallocate * 2).min(PREALLOCATE_MAX);
             // A rolled segment gets no more than it holds.
-            if job.draining { end } else { wanted.min(limit).max(end) }
+            (segment.allocated, if job.draining { end } else { wanted.min(limit).max(end) })
         };
+        let size = self.beside_reserve(allocated, size, end).await?;
         file.preallocate(size).await?;
         if let Some(segment) = self.state.borrow_mut().open_segment_mut(job.segment_base) {
             segment.allocated = size;
         }
         Ok(())
+    }
+
+    /// How far a segment may be extended: as wanted, else as far as it must be for what is pending, else not at all.
+    async fn beside_reserve(&self, allocated: u64, wanted: u64, needed: u64) -> Result<u64, LogError> {
+        if self.uses_reserve {
+            return Ok(wanted);
+        }
+        let dir = &self.home.dir;
+        for size in [wanted, needed] {
+            if dir.reserve().has_room(dir.path(), size - allocated).await? {
+                return Ok(size);
+            }
+        }
+        let held_back = dir.reserve().bytes();
+        Err(LogError::Full(format!("less than the {held_back} bytes that are held back would be left").into()))
     }
 
     /// In pieces of the largest write, as many at once as the drive is given.

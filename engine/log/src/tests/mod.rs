@@ -7,6 +7,7 @@ mod device;
 mod model_test;
 mod produce_state;
 mod recovery;
+mod reserve;
 mod resources;
 mod retention;
 mod roll;
@@ -47,7 +48,8 @@ impl Node {
     }
 
     pub fn spec(&self, topic: &str, config: LogConfig) -> PartitionSpec {
-        PartitionSpec { data_dir: self.dir.clone(), topic: topic.to_string(), key: key(topic), config }
+        let data_dir = self.dir.clone();
+        PartitionSpec { data_dir, topic: topic.to_string(), key: key(topic), config, uses_reserve: false }
     }
 
     pub async fn open(&self, topic: &str, config: LogConfig) -> Rc<PartitionLog> {

@@ -67,6 +67,8 @@ pub struct ShardConfig {
     pub disk_queue_depth: usize,
     /// 0: not measured.
     pub disk_expected_write_us: u64,
+    /// Space of the data folder's disk that clients' records may not take.
+    pub disk_reserve_bytes: u64,
     /// Of the whole process.
     pub batch_cache_bytes: usize,
     /// Of the whole process.
@@ -264,6 +266,7 @@ impl Reader<'_> {
             disk_write_max_bytes: self.size("ringlog.disk.write.max.bytes"),
             disk_queue_depth: self.size("ringlog.disk.queue.depth"),
             disk_expected_write_us: self.size("ringlog.disk.expected.write.us") as u64,
+            disk_reserve_bytes: self.size("ringlog.disk.reserve.bytes") as u64,
             batch_cache_bytes: self.size("ringlog.batch.cache.bytes"),
             max_open_segments: self.size("ringlog.max.open.segments"),
         }

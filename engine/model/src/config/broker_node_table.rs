@@ -109,6 +109,15 @@ pub(super) const SHARDS: &[Property] = &[
         .default("67108864")
         .unit(Unit::Bytes)
         .between(4_194_304, 17_179_869_184),
+    broker(
+        "ringlog.disk.reserve.bytes",
+        Kind::Long,
+        "Free space of the disk that clients' records may not take: producers are asked to try again before it is touched, \
+         and commits, metadata, deletes and retention go on.",
+    )
+    .default("67108864")
+    .unit(Unit::Bytes)
+    .between(0, 1_099_511_627_776),
     broker("ringlog.disk.write.max.bytes", Kind::Int, "Largest single write to the disk; more goes out in pieces.")
         .default("1048576")
         .unit(Unit::Bytes)

@@ -20,3 +20,5 @@ pub const MAX_THROTTLE_MS: i64 = 30_000;
 pub const MAX_BACKOFF_DOUBLINGS: u32 = 20;
 /// A compressed batch of ours inflates to no more than this when it has to be split.
 pub const MAX_INFLATED_BYTES: usize = 1 << 30;
+/// How much longer than `delivery_timeout_ms` a close waits for the last records to be late, in milliseconds.
+pub const CLOSE_GRACE_MS: i64 = 500;

@@ -181,7 +181,8 @@ impl Producer {
 
     /// Takes no more records and flushes; every record has its fate by `delivery_timeout_ms`.
     pub async fn close(&self) {
-        let timeout_ms = self.shared.core.borrow().config().delivery_timeout_ms;
+        // A little more, so that what is late is told as late and not as closed.
+        let timeout_ms = self.shared.core.borrow().config().delivery_timeout_ms + limits::CLOSE_GRACE_MS;
         self.close_within(timeout_ms).await;
     }
 

@@ -16,6 +16,7 @@ use runtime::{Notify, clock};
 use super::Shard;
 use crate::limits::{DELETIONS_AT_ONCE, REOPEN_AFTER_MS};
 use crate::view::View;
+use crate::view::is_internal;
 
 type Opened = Result<Rc<Replica>, ErrorCode>;
 /// Work that waits for a partition to be open, in the order in which it came.
@@ -179,6 +180,7 @@ impl Shard {
                 topic: topic.name.to_string(),
                 key,
                 config: replica::log_config(&config),
+                uses_reserve: is_internal(&topic.name),
             },
             topic: Rc::from(topic.name.as_ref()),
             config,

@@ -19,7 +19,7 @@ use crate::cli::failure::EXIT_CODES;
 
 /// An event-streaming broker that speaks Kafka's protocol, and the tools to try, operate and load one.
 #[derive(Debug, Parser)]
-#[command(name = "ringlog", version, about, disable_help_subcommand = true, after_help = EXIT_CODES)]
+#[command(name = "ringlog", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

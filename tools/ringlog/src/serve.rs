@@ -16,6 +16,9 @@ pub const LONG_ABOUT: &str = "Start a broker. Without any flag it listens on 127
 ./ringlog-data.\n\nWhat is set later wins: defaults, tuning profile, configuration file, flags. SIGTERM and Ctrl-C stop it \
 cleanly; a second one ends it at once.";
 
+/// What commands connect to when nothing is said.
+const DEFAULT_ADDRESS: (&str, u16) = ("127.0.0.1", 9092);
+
 /// The example works as pasted; the keys come from the one table of properties.
 pub fn after_help() -> String {
     format!(
@@ -177,7 +180,8 @@ fn print_block(config: &BrokerConfig, started: &Started, cpus: &[usize], in_forc
     line("address", format!("listening on {}, clients are told {host}:{port}", started.address));
     line("durability", durability.to_string());
     line("ready", format!("after {start_ms} ms; Ctrl-C stops it"));
-    line("try", format!("kcat -b {host}:{port} -t hello -P   (one message a line, Ctrl-D ends)"));
-    line("", format!("kcat -b {host}:{port} -t hello -C -e"));
+    let to = if (host.as_str(), *port) == DEFAULT_ADDRESS { String::new() } else { format!(" -b {host}:{port}") };
+    line("try", format!("ringlog demo clickstream{to}"));
+    line("or", format!("ringlog topic create hello{to} && ringlog produce hello{to}   (a record a line, Ctrl-D ends)"));
     let _ = out.flush();
 }

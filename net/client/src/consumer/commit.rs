@@ -41,6 +41,26 @@ impl OffsetAndMetadata {
 
 pub type Offsets = BTreeMap<TopicPartition, OffsetAndMetadata>;
 
+/// As whom offsets are committed: generation and member id.
+pub type Committer = (i32, String);
+
+/// Offsets, and who had them to commit. They are sent as that one or not at all: under a later generation they might go
+/// over the head of whoever has the partitions by then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    pub committer: Committer,
+    pub offsets: Offsets,
+}
+
+/// What a commit fails with that outlived its generation.
+pub fn outlived() -> ClientError {
+    ClientError::Broker {
+        code: ErrorCode::RebalanceInProgress,
+        what: "committing: the group's partitions were spread anew meanwhile".to_string(),
+        message: None,
+    }
+}
+
 /// What is read so far, ready to commit.
 pub fn consumed(fetcher: &Fetcher) -> Offsets {
     let mut offsets = Offsets::new();
@@ -63,7 +83,7 @@ pub struct CommitState {
     interval_ms: i64,
     next_auto_ms: i64,
     last_auto: Offsets,
-    waiting: Option<Offsets>,
+    waiting: Option<Commit>,
     is_under_way: bool,
     last_error: Option<ClientError>,
 }
@@ -107,13 +127,28 @@ impl CommitState {
         self.last_auto.clear();
     }
 
-    /// Queues an asynchronous commit.
-    pub fn push(&mut self, offsets: Offsets) {
-        self.waiting.get_or_insert_with(Offsets::new).extend(offsets);
+    /// Queues an asynchronous commit. `committer` is who we are now.
+    pub fn push(&mut self, committer: Committer, offsets: Offsets) {
+        let mut waiting = self.take_waiting(&committer);
+        waiting.extend(offsets);
+        self.waiting = Some(Commit { committer, offsets: waiting });
+    }
+
+    /// What waits to be sent as `committer`; what was to be sent as somebody that we were before has failed.
+    fn take_waiting(&mut self, committer: &Committer) -> Offsets {
+        match self.waiting.take() {
+            Some(waiting) if waiting.committer == *committer => waiting.offsets,
+            Some(_) => {
+                self.auto_failed();
+                self.note_error(outlived());
+                Offsets::new()
+            }
+            None => Offsets::new(),
+        }
     }
 
     /// Takes the right to send, and what waits. `None`: nothing does, or one is under way.
-    pub fn begin_waiting(&mut self) -> Option<Offsets> {
+    pub fn begin_waiting(&mut self) -> Option<Commit> {
         if self.is_under_way {
             return None;
         }
@@ -123,14 +158,15 @@ impl CommitState {
     }
 
     /// Takes the right to send for a synchronous commit. What waits goes first, so it is merged in below.
-    pub fn begin(&mut self, offsets: Offsets) -> Option<Offsets> {
+    /// `committer` is who we are now.
+    pub fn begin(&mut self, committer: &Committer, offsets: &Offsets) -> Option<Commit> {
         if self.is_under_way {
             return None;
         }
         self.is_under_way = true;
-        let mut merged = self.waiting.take().unwrap_or_default();
-        merged.extend(offsets);
-        Some(merged)
+        let mut merged = self.take_waiting(committer);
+        merged.extend(offsets.iter().map(|(partition, offset)| (partition.clone(), offset.clone())));
+        Some(Commit { committer: committer.clone(), offsets: merged })
     }
 
     pub fn end(&mut self, outcome: Result<(), ClientError>) {
@@ -165,9 +201,9 @@ fn by_topic<T>(of: &BTreeMap<TopicPartition, T>) -> BTreeMap<&Rc<str>, Vec<(i32,
 pub fn commit_request<'a>(
     group_id: &'a str,
     instance_id: Option<&'a str>,
-    committer: &'a (i32, String),
-    offsets: &'a Offsets,
+    commit: &'a Commit,
 ) -> OffsetCommitRequest<'a> {
+    let Commit { committer, offsets } = commit;
     let partition = |(index, offset): (i32, &'a OffsetAndMetadata)| OffsetCommitRequestPartition {
         partition_index: index,
         committed_offset: offset.offset,
@@ -315,6 +351,18 @@ pub fn fetch_outcome(answer: &OffsetFetchResponse<'_>) -> Result<Fetched, Client
         }
     }
     Ok(fetched)
+}
+
+/// The offsets among `fetched`. `Ok(None)`: the answer left out some partition of `asked`, which says nothing about it.
+pub fn offsets_of(fetched: Fetched, asked: &[TopicPartition]) -> Result<Option<Offsets>, ClientError> {
+    let is_whole = asked.iter().all(|partition| fetched.contains_key(partition));
+    let mut offsets = Offsets::new();
+    for (partition, found) in fetched {
+        if let Some(found) = found? {
+            offsets.insert(partition, found);
+        }
+    }
+    Ok(is_whole.then_some(offsets))
 }
 
 #[cfg(test)]

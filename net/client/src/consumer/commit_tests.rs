@@ -23,17 +23,25 @@ fn error(code: ErrorCode) -> ClientError {
     ClientError::Broker { code, what: "test".into(), message: None }
 }
 
+fn me(generation: i32) -> Committer {
+    (generation, "m".to_string())
+}
+
+fn commit(generation: i32, of: &[(i32, i64)]) -> Commit {
+    Commit { committer: me(generation), offsets: offsets(of) }
+}
+
 #[test]
 fn of_commits_that_wait_the_latest_offset_wins() {
     let mut state = CommitState::new(5000, 0);
-    state.push(offsets(&[(0, 1)]));
-    assert_eq!(state.begin_waiting(), Some(offsets(&[(0, 1)])));
-    state.push(offsets(&[(0, 2), (1, 7)]));
-    state.push(offsets(&[(0, 3)]));
+    state.push(me(1), offsets(&[(0, 1)]));
+    assert_eq!(state.begin_waiting(), Some(commit(1, &[(0, 1)])));
+    state.push(me(1), offsets(&[(0, 2), (1, 7)]));
+    state.push(me(1), offsets(&[(0, 3)]));
     assert_eq!(state.begin_waiting(), None, "one at a time");
     assert!(!state.is_idle());
     state.end(Ok(()));
-    assert_eq!(state.begin_waiting(), Some(offsets(&[(0, 3), (1, 7)])));
+    assert_eq!(state.begin_waiting(), Some(commit(1, &[(0, 3), (1, 7)])));
     state.end(Err(error(ErrorCode::RebalanceInProgress)));
     assert!(state.is_idle());
     assert_eq!(state.take_error().and_then(|error| error.code()), Some(ErrorCode::RebalanceInProgress));
@@ -43,9 +51,30 @@ fn of_commits_that_wait_the_latest_offset_wins() {
 #[test]
 fn a_synchronous_commit_takes_what_waits_with_it_and_wins() {
     let mut state = CommitState::new(5000, 0);
-    state.push(offsets(&[(0, 9), (1, 7)]));
-    assert_eq!(state.begin(offsets(&[(0, 4)])), Some(offsets(&[(0, 4), (1, 7)])));
-    assert_eq!(state.begin(offsets(&[(0, 5)])), None);
+    state.push(me(1), offsets(&[(0, 9), (1, 7)]));
+    assert_eq!(state.begin(&me(1), &offsets(&[(0, 4)])), Some(commit(1, &[(0, 4), (1, 7)])));
+    assert_eq!(state.begin(&me(1), &offsets(&[(0, 5)])), None);
+}
+
+#[test]
+fn what_waits_from_an_older_generation_is_not_carried_into_a_new_one() {
+    let mut state = CommitState::new(5000, 0);
+    state.push(me(1), offsets(&[(0, 9)]));
+    state.push(me(2), offsets(&[(1, 7)]));
+    assert_eq!(state.take_error(), Some(outlived()));
+    assert_eq!(state.begin(&me(3), &offsets(&[(2, 4)])), Some(commit(3, &[(2, 4)])));
+    assert_eq!(state.take_error(), Some(outlived()));
+    state.end(Ok(()));
+    assert!(state.is_idle());
+}
+
+#[test]
+fn an_answer_that_leaves_a_partition_out_is_not_one_without_offsets() {
+    let found = |index| (tp(index), Ok(Some(OffsetAndMetadata::new(5))));
+    assert_eq!(offsets_of([found(0), (tp(1), Ok(None))].into(), &[tp(0), tp(1)]), Ok(Some(offsets(&[(0, 5)]))));
+    assert_eq!(offsets_of([found(0)].into(), &[tp(0), tp(1)]), Ok(None));
+    let failed = (tp(1), Err(error(ErrorCode::GroupAuthorizationFailed)));
+    assert!(offsets_of([found(0), failed].into(), &[tp(0), tp(1)]).is_err());
 }
 
 #[test]
@@ -112,9 +141,8 @@ fn fates_of_commits() {
 
 #[test]
 fn requests_encode_at_every_version_they_are_for() {
-    let offsets = offsets(&[(0, 1), (2, 3)]);
-    let committer = (4, "m".to_string());
-    let request = commit_request("g", None, &committer, &offsets);
+    let commit = commit(4, &[(0, 1), (2, 3)]);
+    let request = commit_request("g", None, &commit);
     assert_eq!(request.topics[0].partitions.len(), 2);
     for version in COMMIT_VERSIONS {
         request.encode(&mut Writer::new(), version).unwrap();

@@ -175,13 +175,20 @@ impl Fetcher {
         if wanted.is_empty() {
             return None;
         }
+        let avoids = |(partition, _): &(TopicPartition, Wanted)| {
+            self.positions.get(partition).is_some_and(|assigned| now_ms < assigned.avoids_followers_until_ms)
+        };
+        // A leader that knows the rack names the follower again instead of giving records.
+        let tells_rack = !wanted.iter().any(avoids);
         let turn = self.turn % wanted.len();
         wanted.rotate_left(turn);
         self.turn = self.turn.wrapping_add(1);
         let state = self.nodes.entry(node).or_default();
         assert!(!state.is_in_flight, "one fetch is under way per node");
         state.is_in_flight = true;
-        Some(state.session.plan(node, version, wanted, self.config.max_partition_fetch_bytes))
+        let mut planned = state.session.plan(node, version, wanted, self.config.max_partition_fetch_bytes);
+        planned.tells_rack = tells_rack;
+        Some(planned)
     }
 
     /// The request got no answer, or none that can be read; the latter is told.
@@ -199,11 +206,29 @@ impl Fetcher {
         state.is_in_flight = false;
         state.session.begin_again();
         state.retry_at_ms = retry_at_ms;
+        if !matches!(error, ClientError::NotConnected { .. }) {
+            self.leave_follower(node, now_ms, now_ms);
+        }
+    }
+
+    /// `node` is not connected. True: partitions that were to be fetched from it as their follower go by their leader
+    /// now. One that was named just now has a moment to be connected to.
+    pub fn leave_follower_away(&mut self, node: i32, now_ms: i64) -> bool {
+        self.leave_follower(node, now_ms - limits::FOLLOWER_PATIENCE_MS, now_ms)
+    }
+
+    /// Where `node` was named as follower before or at `named_ms`, the leader is fetched from for a while.
+    fn leave_follower(&mut self, node: i32, named_ms: i64, now_ms: i64) -> bool {
+        let mut has_left = false;
         for partition in self.preferring(node) {
-            if let Some(assigned) = self.positions.get_mut(&partition) {
-                assigned.preferred = None;
+            if let Some(assigned) = self.positions.get_mut(&partition)
+                && assigned.preferred.is_some_and(|(_, until)| until - limits::PREFERRED_REPLICA_MS <= named_ms)
+            {
+                assigned.leave_follower(now_ms);
+                has_left = true;
             }
         }
+        has_left
     }
 
     fn preferring(&self, node: i32) -> Vec<TopicPartition> {
@@ -257,10 +282,12 @@ impl Fetcher {
         if data.error_code != 0 {
             return self.partition_failed(node, partition, data.error_code, now_ms);
         }
-        assigned.high_watermark = assigned.high_watermark.max(data.high_watermark);
+        // It may go back: a log that lost its end is shorter.
+        assigned.high_watermark = data.high_watermark;
         assigned.last_stable_offset = data.last_stable_offset;
         assigned.log_start_offset = data.log_start_offset;
-        if data.preferred_read_replica >= 0 && data.preferred_read_replica != node {
+        let is_named = data.preferred_read_replica >= 0 && data.preferred_read_replica != node;
+        if is_named && now_ms >= assigned.avoids_followers_until_ms {
             assigned.preferred = Some((data.preferred_read_replica, now_ms + limits::PREFERRED_REPLICA_MS));
         }
         if let Some(records) = data.records.to_bytes().filter(|records| !records.is_empty()) {
@@ -281,7 +308,11 @@ impl Fetcher {
                 .collect(),
             _ => Vec::new(),
         };
-        let bytes = records.len();
+        let records = match records.len() {
+            len if len < limits::COPY_BELOW_BYTES => Bytes::copy_from_slice(&records),
+            _ => records,
+        };
+        let bytes = records.len() + std::mem::size_of_val(&aborted[..]) + limits::READ_AHEAD_OVERHEAD_BYTES;
         let cursor = BatchCursor::new(partition.clone(), records, asked.fetch_offset, aborted, options);
         let end = cursor.end_offset();
         if let Some(assigned) = self.positions.get_mut(&partition) {
@@ -297,7 +328,7 @@ impl Fetcher {
 
     /// True: the metadata is stale.
     fn partition_failed(&mut self, node: i32, partition: TopicPartition, number: i16, now_ms: i64) -> bool {
-        let has_queued = self.queue.iter().any(|one| *one.cursor.partition() == partition);
+        let has_queued = self.has_queued(&partition);
         let retry_at_ms = now_ms + self.retry_backoff_ms;
         let Some(assigned) = self.positions.get_mut(&partition) else { return false };
         assigned.retry_at_ms = retry_at_ms;
@@ -305,6 +336,10 @@ impl Fetcher {
         if let Some(code) = code
             && is_staleness(code)
         {
+            // Of a follower it says that it has no replica (any more).
+            if node != assigned.leader {
+                assigned.leave_follower(now_ms);
+            }
             return true;
         }
         match code {
@@ -312,7 +347,7 @@ impl Fetcher {
             Some(ErrorCode::OffsetOutOfRange)
                 if source(assigned, now_ms) != assigned.leader || node != assigned.leader =>
             {
-                assigned.preferred = None;
+                assigned.leave_follower(now_ms);
             }
             // What lies read ahead comes first; then this is asked, and answered, again.
             _ if has_queued => assigned.is_held = true,
@@ -425,6 +460,7 @@ impl Fetcher {
             let current = self.positions.get_mut(&partition).filter(|known| known.generation == one.generation);
             let Some(assigned) = current else {
                 self.remove_queued(at);
+                self.release_hold(&partition);
                 continue;
             };
             if assigned.paused || assigned.state != State::Fetching {
@@ -452,9 +488,15 @@ impl Fetcher {
         }
     }
 
+    /// Whether something lies read ahead that will be given out: what was fetched before a jump will not.
+    fn has_queued(&self, partition: &TopicPartition) -> bool {
+        let generation = self.positions.get(partition).map(|assigned| assigned.generation);
+        self.queue.iter().any(|one| Some(one.generation) == generation && one.cursor.partition() == partition)
+    }
+
     /// A held partition has nothing queued any more: it is fetched from where reading stands.
     fn release_hold(&mut self, partition: &TopicPartition) {
-        let has_queued = self.queue.iter().any(|one| one.cursor.partition() == partition);
+        let has_queued = self.has_queued(partition);
         if let Some(assigned) = self.positions.get_mut(partition)
             && assigned.is_held
             && !has_queued

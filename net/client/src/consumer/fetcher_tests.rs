@@ -334,3 +334,111 @@ fn what_lies_paused_does_not_keep_others_waiting() {
     let assigned = fetcher.positions.get(&tp(0)).unwrap();
     assert_eq!((assigned.offset, assigned.fetch_offset), (0, 0), "nothing of it is lost");
 }
+
+/// A fetcher whose partition 0 is to be fetched from node 2, as node 1 said at 0.
+fn following() -> Fetcher {
+    let config = ConsumerConfig { client_rack: Some("r".into()), ..ConsumerConfig::default() };
+    let mut fetcher = with(config, 1);
+    fetch(&mut fetcher, vec![PartitionData { preferred_read_replica: 2, ..data(0, vec![]) }], 0);
+    assert_eq!(fetcher.wanted_nodes(0), BTreeSet::from([2]));
+    fetcher
+}
+
+#[test]
+fn a_follower_that_stays_away_is_left_for_the_leader() {
+    let mut fetcher = following();
+    assert!(!fetcher.leave_follower_away(2, limits::FOLLOWER_PATIENCE_MS - 1), "a moment to connect");
+    let now_ms = limits::FOLLOWER_PATIENCE_MS;
+    assert!(!fetcher.leave_follower_away(1, now_ms), "the leader is not left");
+    assert!(fetcher.leave_follower_away(2, now_ms));
+    assert_eq!(fetcher.wanted_nodes(now_ms), BTreeSet::from([1]));
+    let planned = fetcher.plan(1, 17, now_ms).unwrap();
+    assert_eq!(planned.request(&fetcher.config).rack_id, "", "so that the leader gives records");
+    fetcher.answered(1, &answer(vec![PartitionData { preferred_read_replica: 2, ..data(0, vec![]) }]), now_ms);
+    assert_eq!(fetcher.wanted_nodes(now_ms), BTreeSet::from([1]), "what was of no use is not believed at once");
+    let later_ms = now_ms + limits::FOLLOWER_AVOIDED_MS;
+    let planned = fetcher.plan(1, 17, later_ms).unwrap();
+    assert_eq!(planned.request(&fetcher.config).rack_id, "r");
+    fetcher.answered(1, &answer(vec![PartitionData { preferred_read_replica: 2, ..data(0, vec![]) }]), later_ms);
+    assert_eq!(fetcher.wanted_nodes(later_ms), BTreeSet::from([2]));
+}
+
+#[test]
+fn a_follower_that_breaks_or_refuses_is_left_for_the_leader() {
+    let mut fetcher = following();
+    fetcher.plan(2, 17, 0).unwrap();
+    let away = ClientError::NotConnected { node: 2, reason: "test".into() };
+    fetcher.failed(2, &away, 0);
+    assert_eq!(fetcher.wanted_nodes(100), BTreeSet::from([2]), "the connection is being made");
+    fetcher.plan(2, 17, 100).unwrap();
+    fetcher.failed(2, &ClientError::Disconnected { node: 2, reason: "test".into() }, 100);
+    assert_eq!(fetcher.wanted_nodes(100), BTreeSet::from([1]));
+    for code in [ErrorCode::OffsetOutOfRange, ErrorCode::NotLeaderOrFollower] {
+        let mut fetcher = following();
+        fetcher.plan(2, 17, 0).unwrap();
+        fetcher.answered(2, &answer(vec![failed(0, code)]), 0);
+        assert_eq!(fetcher.wanted_nodes(100), BTreeSet::from([1]), "{code:?}");
+        assert_eq!(fetcher.plan(1, 17, 100).unwrap().request(&fetcher.config).rack_id, "");
+    }
+}
+
+#[test]
+fn read_ahead_of_a_topic_made_anew_does_not_hold_the_new_one() {
+    let mut fetcher = with(ConsumerConfig { auto_offset_reset: AutoOffsetReset::Earliest, ..Default::default() }, 1);
+    fetch(&mut fetcher, vec![data(0, batch(0, 3))], 0);
+    let mut anew = cluster(2, 1, 0, 4);
+    anew.topics.values_mut().for_each(|topic| topic.id = [8; 16]);
+    fetcher.observe(&anew);
+    fetcher.plan(1, 17, 0).unwrap();
+    let mut refused = answer(vec![failed(0, ErrorCode::OffsetOutOfRange)]);
+    refused.responses[0].topic_id = [8; 16];
+    fetcher.answered(1, &refused, 0);
+    assert_eq!(fetcher.positions.get(&tp(0)).unwrap().state, State::AwaitsReset(ResetTo::Earliest));
+    assert!(fetcher.take_records(9, 0).is_empty());
+}
+
+#[test]
+fn a_hold_ends_with_the_last_of_what_is_void() {
+    let mut fetcher = fetcher(1);
+    fetch(&mut fetcher, vec![data(0, batch(0, 3))], 0);
+    fetcher.positions.seek(&tp(0), 1, -1);
+    fetcher.positions.get_mut(&tp(0)).unwrap().is_held = true;
+    assert!(fetcher.take_records(9, 0).is_empty());
+    assert_eq!(fetcher.wanted_nodes(0), BTreeSet::from([1]));
+}
+
+#[test]
+fn small_answers_are_copied_out_and_count_for_more_than_their_bytes() {
+    let mut fetcher = fetcher(1);
+    let small = Bytes::from(batch(0, 1));
+    let mut given = data(0, vec![]);
+    given.records = Records::from(small.clone());
+    fetch(&mut fetcher, vec![given], 0);
+    assert_eq!(fetcher.queued_bytes(), small.len() + limits::READ_AHEAD_OVERHEAD_BYTES);
+    assert!(small.is_unique(), "the read buffer is not kept");
+    let value = vec![0u8; limits::COPY_BELOW_BYTES];
+    let large = Bytes::from(BatchBuilder::new().base_offset(Offset(1)).record(1, None, Some(&value)).finish());
+    let mut given = data(0, vec![]);
+    given.records = Records::from(large.clone());
+    fetch(&mut fetcher, vec![given], 0);
+    assert!(!large.is_unique(), "large ones are not copied");
+}
+
+#[test]
+fn many_small_answers_fill_the_read_ahead() {
+    let mut fetcher = fetcher(1);
+    let mut count = 0;
+    while !fetcher.wanted_nodes(0).is_empty() {
+        fetch(&mut fetcher, vec![data(0, batch(count, 1))], 0);
+        count += 1;
+    }
+    assert!(count as usize <= limits::READ_AHEAD_BYTES / limits::READ_AHEAD_OVERHEAD_BYTES, "{count}");
+}
+
+#[test]
+fn the_high_watermark_goes_back_with_the_log() {
+    let mut fetcher = fetcher(1);
+    fetch(&mut fetcher, vec![data(0, vec![])], 0);
+    fetch(&mut fetcher, vec![PartitionData { high_watermark: 60, ..data(0, vec![]) }], 0);
+    assert_eq!(fetcher.positions.get(&tp(0)).unwrap().high_watermark, 60);
+}

@@ -73,6 +73,8 @@ pub enum Beat {
         until_ms: i64,
     },
     Send(Identity),
+    /// The coordinator is lost, and the next poll may be far away.
+    Find,
     /// The program has not polled for too long: say goodbye.
     Leave(Identity),
 }
@@ -100,6 +102,9 @@ pub struct GroupCore {
     phase: Phase,
     coordinator: Option<i32>,
     is_finding: bool,
+    /// A JoinGroup is unanswered. It may be that of a membership that is over, so the next one waits until it is known
+    /// what came of it.
+    is_join_under_way: bool,
     member_id: String,
     generation: i32,
     assignor: Option<AssignorKind>,
@@ -126,6 +131,7 @@ impl GroupCore {
             phase: Phase::Out,
             coordinator: None,
             is_finding: false,
+            is_join_under_way: false,
             member_id: String::new(),
             generation: -1,
             assignor: None,
@@ -260,8 +266,9 @@ impl GroupCore {
         };
         let identity = self.identity(coordinator);
         match (&mut self.phase, self.assignor) {
-            (Phase::Ready, _) => {
+            (Phase::Ready, _) if !self.is_join_under_way => {
                 self.phase = Phase::Joining;
+                self.is_join_under_way = true;
                 Step::Join(identity)
             }
             (Phase::Joined { members }, Some(assignor)) => {
@@ -309,7 +316,13 @@ impl GroupCore {
         }
     }
 
+    /// Whatever the answer was: the next JoinGroup may go out.
+    pub fn join_ended(&mut self) {
+        self.is_join_under_way = false;
+    }
+
     pub fn join_answered(&mut self, identity: &Identity, answer: Result<JoinAnswer, ClientError>, now_ms: i64) {
+        self.join_ended();
         if self.phase != Phase::Joining {
             return;
         }
@@ -324,6 +337,7 @@ impl GroupCore {
 
     /// The coordinator gave an id to join with (79).
     pub fn member_id_given(&mut self, member_id: &str) {
+        self.join_ended();
         if self.phase == Phase::Joining {
             self.member_id = member_id.to_string();
             self.phase = Phase::Ready;
@@ -361,7 +375,8 @@ impl GroupCore {
         answer: Result<Vec<TopicPartition>, ClientError>,
         now_ms: i64,
     ) {
-        if self.phase != Phase::Syncing {
+        let is_ours = identity.generation == self.generation && identity.member_id == self.member_id;
+        if self.phase != Phase::Syncing || !is_ours {
             return;
         }
         match answer {
@@ -390,7 +405,12 @@ impl GroupCore {
     pub fn beat(&mut self, now_ms: i64) -> Beat {
         let lives = matches!(
             self.phase,
-            Phase::Stable | Phase::Joined { .. } | Phase::Syncing | Phase::Assigned(_) | Phase::Unreleased
+            Phase::Stable
+                | Phase::Joined { .. }
+                | Phase::Syncing
+                | Phase::Assigned(_)
+                | Phase::Unreleased
+                | Phase::Ready
         ) && self.generation >= 0;
         if !lives || self.is_beating {
             return Beat::Sleep { until_ms: now_ms + self.heartbeat_interval_ms };
@@ -407,7 +427,14 @@ impl GroupCore {
                 Beat::Send(self.identity(coordinator))
             }
             Some(_) => Beat::Sleep { until_ms: due_ms.min(poll_until_ms + 1) },
-            None => Beat::Sleep { until_ms: (now_ms + self.retry_backoff_ms).min(poll_until_ms + 1) },
+            None if self.is_finding || now_ms < self.retry_at_ms => {
+                let again_ms = self.retry_at_ms.max(now_ms + self.retry_backoff_ms);
+                Beat::Sleep { until_ms: again_ms.min(poll_until_ms + 1) }
+            }
+            None => {
+                self.is_finding = true;
+                Beat::Find
+            }
         }
     }
 

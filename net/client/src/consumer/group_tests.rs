@@ -179,6 +179,82 @@ fn a_connection_that_breaks_finds_the_coordinator_again_and_stays_a_member() {
 }
 
 #[test]
+fn a_lost_coordinator_is_found_again_beside_the_program() {
+    let mut group = stable();
+    let me = identity(1, "me");
+    assert_eq!(group.beat(3000), Beat::Send(me.clone()));
+    group.beat_answered(&me, Err(error(ErrorCode::NotCoordinator)), 3000);
+    assert_eq!(group.beat(3000), Beat::Sleep { until_ms: 3100 }, "with back-off");
+    assert_eq!(group.beat(3100), Beat::Find);
+    assert_eq!(group.beat(3100), Beat::Sleep { until_ms: 3200 }, "it is looked for once");
+    assert_eq!(group.next_step(3200), Step::Wait, "by the poll as well");
+    group.coordinator_not_found(error(ErrorCode::CoordinatorNotAvailable), 3300);
+    assert_eq!(group.beat(3399), Beat::Sleep { until_ms: 3499 });
+    assert_eq!(group.beat(3400), Beat::Find);
+    group.coordinator_found(5);
+    assert_eq!(group.beat(6200), Beat::Send(Identity { coordinator: 5, ..me }));
+}
+
+#[test]
+fn a_program_that_is_stuck_is_noticed_while_the_coordinator_is_lost() {
+    let mut group = stable();
+    group.coordinator_lost(COORDINATOR);
+    assert_eq!(group.beat(59_950), Beat::Find);
+    assert_eq!(group.beat(59_950), Beat::Sleep { until_ms: 60_001 });
+    assert!(matches!(group.beat(60_001), Beat::Sleep { .. }), "there is nobody to say goodbye to");
+    assert_eq!(group.next_step(60_001), Step::Release(Release::Lost));
+}
+
+#[test]
+fn a_member_between_release_and_join_keeps_its_session() {
+    let mut group = stable();
+    group.want_rejoin();
+    group.released();
+    assert_eq!(group.beat(3000), Beat::Send(identity(1, "me")));
+    group.beat_answered(&identity(1, "me"), Err(error(ErrorCode::RebalanceInProgress)), 3000);
+    assert_eq!(join(&mut group, 3000), identity(1, "me"));
+}
+
+#[test]
+fn a_join_waits_for_the_answer_to_one_that_is_over() {
+    let mut group = entered(&config(&[AssignorKind::Range]));
+    let first = join(&mut group, 0);
+    assert_eq!(group.leave(), None, "there is no id to say goodbye with yet");
+    group.enter(0);
+    group.released();
+    assert_eq!(group.next_step(0), Step::Wait);
+    assert!(group.is_orphan("me"), "whoever that join became is nobody's");
+    group.join_answered(&first, Ok(answer(1, "other")), 0);
+    let second = join(&mut group, 0);
+    assert_eq!(second, identity(-1, ""), "the first answer was not taken");
+    group.join_answered(&second, Ok(answer(2, "other")), 0);
+    assert_eq!(sync(&mut group, 0).0, identity(2, "me"));
+}
+
+#[test]
+fn an_id_given_to_a_join_that_is_over_is_not_used() {
+    let mut group = entered(&config(&[AssignorKind::Range]));
+    join(&mut group, 0);
+    group.leave();
+    group.enter(0);
+    group.released();
+    group.member_id_given("old");
+    assert_eq!(join(&mut group, 0), identity(-1, ""));
+}
+
+#[test]
+fn a_sync_answer_of_an_older_generation_is_not_taken() {
+    let mut group = entered(&config(&[AssignorKind::Range]));
+    let me = join(&mut group, 0);
+    group.join_answered(&me, Ok(answer(2, "other")), 0);
+    let (me, _) = sync(&mut group, 0);
+    group.sync_answered(&identity(1, "me"), Ok(vec![tp(7)]), 0);
+    assert_eq!(group.given(), None);
+    group.sync_answered(&me, Ok(vec![tp(0)]), 0);
+    assert_eq!(group.given(), Some(vec![tp(0)]));
+}
+
+#[test]
 fn a_heartbeat_that_finds_a_rebalance_lets_go_before_it_joins() {
     let mut group = stable();
     let me = identity(1, "me");

@@ -183,14 +183,21 @@ impl Consumer {
     /// here, so it has to be called at least every `max_poll_interval_ms`. An error about one partition leaves the others
     /// be: the next call goes on with them. Dropping the future loses no record.
     pub async fn poll(&self, timeout_ms: i64) -> Result<Vec<ConsumerRecord>, ClientError> {
-        self.check_source()?;
+        self.begin().await?;
         self.inner.poll(timeout_ms).await
     }
 
     /// The same for load tools: whole fetched data, counted by the batches' headers, with nothing inflated.
     pub async fn poll_batches(&self, timeout_ms: i64) -> Result<Vec<PartitionBatches>, ClientError> {
-        self.check_source()?;
+        self.begin().await?;
         self.inner.poll_batches(timeout_ms).await
+    }
+
+    /// Others get a turn first, whatever comes of the call: a loop over `poll(0)`, or over its errors, must not keep the
+    /// shard to itself. Nothing is taken yet.
+    async fn begin(&self) -> Result<(), ClientError> {
+        runtime::task::yield_now().await;
+        self.check_source()
     }
 
     fn check_source(&self) -> Result<(), ClientError> {
@@ -288,7 +295,7 @@ impl Consumer {
 
     /// The offset of the next record to come, looked up if it is not known yet.
     pub async fn position(&self, partition: &TopicPartition) -> Result<i64, ClientError> {
-        self.check_source()?;
+        self.begin().await?;
         self.inner.position(partition).await
     }
 
@@ -363,8 +370,9 @@ impl Consumer {
         if self.inner.is_closed() {
             return;
         }
+        let deadline_ms = now_ms() + limits::RELEASE_COMMIT_TIMEOUT_MS;
         self.inner.leave_group("the consumer was closed").await;
-        self.inner.flush_commits().await;
+        self.inner.flush_commits(deadline_ms).await;
         self.inner.shut();
         *self.inner.source.borrow_mut() = Source::None;
         *self.inner.listener.borrow_mut() = None;

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::config::AutoOffsetReset;
+use super::limits;
 use crate::{Cluster, TopicPartition};
 
 /// Where a reset goes.
@@ -66,6 +67,8 @@ pub struct Assigned {
     pub log_start_offset: i64,
     /// A follower to fetch from, and until when.
     pub preferred: Option<(i32, i64)>,
+    /// Until then a follower that the leader names is not believed.
+    pub avoids_followers_until_ms: i64,
     pub retry_at_ms: i64,
     /// Nothing more is fetched until what lies fetched is read.
     pub is_held: bool,
@@ -76,6 +79,12 @@ impl Assigned {
     /// Whether `offset` is where reading goes on, with nothing left to ask.
     pub fn is_settled(&self) -> bool {
         self.state == State::Fetching
+    }
+
+    /// The follower that was named is of no use: the leader is fetched from for a while.
+    pub fn leave_follower(&mut self, now_ms: i64) {
+        self.preferred = None;
+        self.avoids_followers_until_ms = now_ms + limits::FOLLOWER_AVOIDED_MS;
     }
 }
 
@@ -172,6 +181,7 @@ impl Positions {
             last_stable_offset: -1,
             log_start_offset: -1,
             preferred: None,
+            avoids_followers_until_ms: 0,
             retry_at_ms: 0,
             is_held: false,
             is_looked_up: false,
@@ -222,7 +232,8 @@ impl Positions {
         let (mut moved, mut made_anew) = (Vec::new(), Vec::new());
         for (partition, assigned) in &mut self.partitions {
             let leader = cluster.leader(&partition.topic, partition.partition);
-            if leader != Some(assigned.leader) {
+            let is_gone = assigned.preferred.is_some_and(|(node, _)| !cluster.brokers.contains_key(&node));
+            if is_gone || leader != Some(assigned.leader) {
                 assigned.preferred = None;
                 assigned.leader = leader.unwrap_or(-1);
             }

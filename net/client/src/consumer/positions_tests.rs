@@ -137,6 +137,18 @@ fn truncation_without_a_policy_is_told_and_waits_for_a_seek() {
 }
 
 #[test]
+fn a_follower_that_left_the_cluster_is_not_preferred() {
+    let mut positions = one(State::Fetching);
+    positions.get_mut(&tp(0)).unwrap().preferred = Some((2, i64::MAX));
+    positions.observe(&cluster(2, 1, 3, 1));
+    assert!(positions.get(&tp(0)).unwrap().preferred.is_some());
+    let mut without = cluster(3, 1, 3, 1);
+    without.brokers.remove(&2);
+    positions.observe(&without);
+    assert_eq!(positions.get(&tp(0)).unwrap().preferred, None);
+}
+
+#[test]
 fn an_old_epoch_in_the_metadata_is_not_believed() {
     let mut positions = one(State::Fetching);
     positions.observe(&cluster(2, 2, 1, 1));

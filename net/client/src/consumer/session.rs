@@ -37,6 +37,8 @@ pub struct PlannedFetch {
     pub session_id: i32,
     pub session_epoch: i32,
     pub uses_ids: bool,
+    /// Whether the broker may name a follower near us to fetch from.
+    pub tells_rack: bool,
     topics: Named<FetchPartition>,
     forgotten: Named<i32>,
 }
@@ -64,7 +66,7 @@ impl PlannedFetch {
                 .iter()
                 .map(|(topic, id, partitions)| ForgottenTopic { topic, topic_id: *id, partitions: partitions.clone() })
                 .collect(),
-            rack_id: config.client_rack.as_deref().unwrap_or(""),
+            rack_id: config.client_rack.as_deref().filter(|_| self.tells_rack).unwrap_or(""),
             ..FetchRequest::default()
         }
     }
@@ -114,6 +116,7 @@ impl FetchSession {
             session_id: if has_sessions { self.id } else { 0 },
             session_epoch: if has_sessions { self.epoch } else { -1 },
             uses_ids,
+            tells_rack: true,
             topics: Vec::new(),
             forgotten: self.forget(&wanted),
         };
@@ -137,12 +140,14 @@ impl FetchSession {
         planned
     }
 
-    /// Takes out what is no longer wanted, or wanted under another topic id (a topic made anew).
+    /// Takes out what is no longer wanted, or wanted under another topic id (a topic made anew). Where topics go by name
+    /// the latter is the same partition to the broker, which would forget what the very request names.
     fn forget(&mut self, wanted: &[(TopicPartition, Wanted)]) -> Named<i32> {
         let wanted: BTreeMap<&TopicPartition, &Wanted> = wanted.iter().map(|(key, value)| (key, value)).collect();
         let mut forgotten = Vec::new();
+        let uses_ids = self.uses_ids;
         self.sent.retain(|partition, one| {
-            let stays = wanted.get(partition).is_some_and(|now| now.topic_id == one.topic_id);
+            let stays = wanted.get(partition).is_some_and(|now| !uses_ids || now.topic_id == one.topic_id);
             if !stays {
                 push(&mut forgotten, &partition.topic, one.topic_id, partition.partition);
             }

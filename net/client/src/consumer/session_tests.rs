@@ -47,6 +47,17 @@ fn a_topic_made_anew_is_forgotten_by_its_old_id() {
 }
 
 #[test]
+fn a_topic_made_anew_is_not_forgotten_where_it_goes_by_name() {
+    let mut session = FetchSession::default();
+    session.plan(5, 12, vec![wanted(0, 5)], 100);
+    session.answered(9);
+    let anew = Wanted { topic_id: [8; 16], fetch_offset: 0, leader_epoch: 0, generation: 2 };
+    let planned = session.plan(5, 12, vec![(partition(0), anew.clone())], 100);
+    assert_eq!((planned.session_epoch, planned.counts()), (1, (1, 0)));
+    assert_eq!(session.asked("t", &[0; 16], 0), Some((partition(0), &anew)));
+}
+
+#[test]
 fn a_session_in_doubt_is_closed_by_beginning_again() {
     let mut session = FetchSession::default();
     plan(&mut session, vec![wanted(0, 0)]);

@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use runtime::clock::{now_ms, sleep_until_ms};
-use runtime::spawn;
 use runtime::sync::before;
+use runtime::{TaskHandle, spawn};
 use wire::generated::find_coordinator::{FindCoordinatorRequest, FindCoordinatorResponse};
 
 use super::Inner;
 use crate::client::Destination;
-use crate::consumer::commit::{self, CommitFate, Fetched, Offsets};
+use crate::consumer::commit::{self, Commit, CommitFate, Committer, Fetched, Offsets};
 use crate::consumer::group::Identity;
 use crate::consumer::limits;
 use crate::{ClientError, TopicPartition};
@@ -69,46 +69,50 @@ impl Inner {
 
     /// Committed offsets, retried until `default_api_timeout_ms`.
     pub async fn fetch_committed(&self, partitions: &[TopicPartition]) -> Result<Offsets, ClientError> {
-        let deadline_ms = now_ms() + self.client.config().default_api_timeout_ms;
+        let after_ms = self.client.config().default_api_timeout_ms;
+        let deadline_ms = now_ms() + after_ms;
         loop {
-            let outcome = self.fetch_committed_once(partitions).await.and_then(|fetched| {
-                let mut offsets = Offsets::new();
-                for (partition, found) in fetched {
-                    if let Some(found) = found? {
-                        offsets.insert(partition, found);
-                    }
-                }
-                Ok(offsets)
-            });
+            let fetched = self.fetch_committed_once(partitions).await;
+            let outcome = fetched.and_then(|fetched| commit::offsets_of(fetched, partitions));
+            let is_late = now_ms() >= deadline_ms;
             match outcome {
-                Err(error) if commit::commit_fate(&error) != CommitFate::Failed && now_ms() < deadline_ms => {
-                    sleep_until_ms(self.backoff_until_ms()).await;
+                Ok(Some(offsets)) => return Ok(offsets),
+                Ok(None) if is_late => {
+                    return Err(ClientError::TimedOut { what: "fetching committed offsets", after_ms });
                 }
-                other => return other,
+                Err(error) if is_late || commit::commit_fate(&error) == CommitFate::Failed => return Err(error),
+                _ => sleep_until_ms(self.backoff_until_ms()).await,
             }
         }
     }
 
-    async fn commit_once(&self, offsets: &Offsets) -> Result<(), ClientError> {
-        let coordinator = self.coordinator().await?;
-        let committer = self.group.borrow().committer();
-        let is_member = committer.0 >= 0;
-        if self.group.borrow().is_member() && !is_member {
+    /// Whether `committer` is who we (still) are, and may commit.
+    fn check_committer(&self, committer: &Committer) -> Result<(), ClientError> {
+        let group = self.group.borrow();
+        let now = group.committer();
+        if group.is_member() && now.0 < 0 {
             // As nobody it might pass, over the head of whoever has the partitions now.
             let what = "committing: the group has given this member's partitions to others".to_string();
             return Err(ClientError::Broker { code: model::ErrorCode::UnknownMemberId, what, message: None });
         }
+        if now == *committer { Ok(()) } else { Err(commit::outlived()) }
+    }
+
+    async fn commit_once(&self, commit: &Commit) -> Result<(), ClientError> {
+        let coordinator = self.coordinator().await?;
+        self.check_committer(&commit.committer)?;
+        let is_member = commit.committer.0 >= 0;
         let instance_id = self.config.group_instance_id.as_deref().filter(|_| is_member);
-        let request = commit::commit_request(self.group_id()?, instance_id, &committer, offsets);
+        let request = commit::commit_request(self.group_id()?, instance_id, commit);
         let answer = self.client.ask(Destination::Node(coordinator), Some(commit::COMMIT_VERSIONS), &request).await;
         let outcome = answer.and_then(|answer| answer.decode().and_then(|answer| commit::commit_outcome(&answer)));
         if let Err(error) = &outcome {
-            self.commit_failed(coordinator, committer, error);
+            self.commit_failed(coordinator, &commit.committer, error);
         }
         outcome
     }
 
-    fn commit_failed(&self, coordinator: i32, committer: (i32, String), error: &ClientError) {
+    fn commit_failed(&self, coordinator: i32, committer: &Committer, error: &ClientError) {
         use model::ErrorCode::{FencedInstanceId, IllegalGeneration, RebalanceInProgress, UnknownMemberId};
         let mut group = self.group.borrow_mut();
         if commit::commit_fate(error) == CommitFate::RetryElsewhere {
@@ -117,19 +121,19 @@ impl Inner {
         let is_about_us =
             matches!(error.code(), Some(FencedInstanceId | IllegalGeneration | RebalanceInProgress | UnknownMemberId));
         // In the midst of a rebalance it is about a generation that is over anyway; the rebalance settles who we are.
-        if is_about_us && !group.is_rebalancing() && committer.0 >= 0 && group.committer() == committer {
-            let identity = Identity { coordinator, generation: committer.0, member_id: committer.1 };
+        if is_about_us && !group.is_rebalancing() && committer.0 >= 0 && group.committer() == *committer {
+            let identity = Identity { coordinator, generation: committer.0, member_id: committer.1.clone() };
             group.request_failed(&identity, error.clone(), now_ms());
         }
     }
 
-    /// Commits, retried until `deadline_ms`. The caller has the right to send.
-    async fn commit_until(&self, offsets: &Offsets, deadline_ms: i64) -> Result<(), ClientError> {
-        if offsets.is_empty() {
+    /// Commits, retried until `deadline_ms` (and then until the last try is answered). The caller has the right to send.
+    async fn commit_until(&self, commit: &Commit, deadline_ms: i64) -> Result<(), ClientError> {
+        if commit.offsets.is_empty() {
             return Ok(());
         }
         loop {
-            match self.commit_once(offsets).await {
+            match self.commit_once(commit).await {
                 Err(error) if commit::commit_fate(&error) != CommitFate::Failed && now_ms() < deadline_ms => {
                     sleep_until_ms(self.backoff_until_ms().min(deadline_ms)).await;
                 }
@@ -138,47 +142,61 @@ impl Inner {
         }
     }
 
-    /// Commits behind what is under way, and waits. What is begun goes on should the caller stop waiting: which of two
-    /// commits came last has to stay known.
+    /// Commits behind what is under way, and waits, `timeout_ms` at most. What is begun goes on when waiting ends, and
+    /// keeps the right to send: which of two commits came last has to stay known.
     pub async fn commit_and_wait(self: &Rc<Inner>, offsets: Offsets, timeout_ms: i64) -> Result<(), ClientError> {
         self.group_id()?;
         let deadline_ms = now_ms() + timeout_ms;
-        let late = || ClientError::TimedOut { what: "a commit", after_ms: timeout_ms };
+        let late = ClientError::TimedOut { what: "a commit", after_ms: timeout_ms };
+        let committer = self.group.borrow().committer();
         loop {
             let seen = self.wake.version();
-            let begun = self.commits.borrow_mut().begin(offsets.clone());
-            if let Some(merged) = begun {
-                let inner = self.clone();
-                let task = spawn("consumer-commit", async move {
-                    let outcome = inner.commit_until(&merged, deadline_ms).await;
-                    inner.commits.borrow_mut().end(Ok(()));
-                    inner.send_commits();
-                    inner.wake();
-                    outcome
-                });
-                return task.join().await.unwrap_or(Err(ClientError::Closed));
+            if !offsets.is_empty() {
+                self.check_committer(&committer)?;
+            }
+            let now = self.group.borrow().committer();
+            let begun = self.commits.borrow_mut().begin(&now, &offsets);
+            if let Some(commit) = begun {
+                let task = self.begin_commit(commit, deadline_ms);
+                return match before(deadline_ms, task.join()).await {
+                    Some(outcome) => outcome.unwrap_or(Err(ClientError::Closed)),
+                    None => Err(late),
+                };
             }
             if now_ms() >= deadline_ms {
-                return Err(late());
+                return Err(late);
             }
             let _ = before(deadline_ms, self.wake.changed_since(seen)).await;
         }
     }
 
+    /// Sends in a task of its own, which has the right to.
+    fn begin_commit(self: &Rc<Inner>, commit: Commit, deadline_ms: i64) -> TaskHandle<Result<(), ClientError>> {
+        let inner = self.clone();
+        spawn("consumer-commit", async move {
+            let outcome = inner.commit_until(&commit, deadline_ms).await;
+            inner.commits.borrow_mut().end(Ok(()));
+            inner.send_commits();
+            inner.wake();
+            outcome
+        })
+    }
+
     pub fn commit_later(self: &Rc<Inner>, offsets: Offsets) -> Result<(), ClientError> {
         self.group_id()?;
-        self.commits.borrow_mut().push(offsets);
+        let committer = self.group.borrow().committer();
+        self.commits.borrow_mut().push(committer, offsets);
         self.send_commits();
         Ok(())
     }
 
     /// Begins to send what waits, unless something is under way (which then goes on with it).
     fn send_commits(self: &Rc<Inner>) {
-        let Some(offsets) = self.commits.borrow_mut().begin_waiting() else { return };
+        let Some(commit) = self.commits.borrow_mut().begin_waiting() else { return };
         let inner = self.clone();
         let deadline_ms = now_ms() + self.client.config().default_api_timeout_ms;
         spawn("consumer-commit-async", async move {
-            let outcome = inner.commit_until(&offsets, deadline_ms).await;
+            let outcome = inner.commit_until(&commit, deadline_ms).await;
             if outcome.is_err() {
                 inner.commits.borrow_mut().auto_failed();
             }
@@ -204,7 +222,8 @@ impl Inner {
         }
         let offsets = commit::consumed(&self.fetcher.borrow());
         if self.commits.borrow_mut().auto_changed(&offsets) {
-            self.commits.borrow_mut().push(offsets);
+            let committer = self.group.borrow().committer();
+            self.commits.borrow_mut().push(committer, offsets);
             self.send_commits();
         }
     }
@@ -227,8 +246,7 @@ impl Inner {
     }
 
     /// Waits for what the program queued while it was told that partitions go.
-    pub async fn flush_commits(&self) {
-        let deadline_ms = now_ms() + limits::RELEASE_COMMIT_TIMEOUT_MS;
+    pub async fn flush_commits(&self, deadline_ms: i64) {
         loop {
             let seen = self.wake.version();
             if self.commits.borrow().is_idle() || now_ms() >= deadline_ms {

@@ -12,11 +12,11 @@ use wire::generated::fetch::{FetchRequest, FetchResponse, FetchableTopicResponse
 use wire::generated::find_coordinator::{Coordinator, FindCoordinatorResponse};
 use wire::generated::heartbeat::HeartbeatResponse;
 use wire::generated::join_group::{JoinGroupRequest, JoinGroupResponse};
-use wire::generated::leave_group::LeaveGroupResponse;
+use wire::generated::leave_group::{LeaveGroupRequest, LeaveGroupResponse};
 use wire::generated::list_offsets::{
     ListOffsetsPartitionResponse, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopicResponse,
 };
-use wire::generated::metadata::{MetadataResponsePartition, MetadataResponseTopic};
+use wire::generated::metadata::{MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic};
 use wire::generated::offset_commit::{
     OffsetCommitRequest, OffsetCommitResponse, OffsetCommitResponsePartition, OffsetCommitResponseTopic,
 };
@@ -47,6 +47,14 @@ struct Script {
     /// Heartbeats of a generation are answered with this.
     heartbeat_errors: Vec<(i32, i16)>,
     commit_errors: Vec<i16>,
+    /// The first commit is answered after this long.
+    commit_delay_ms: u64,
+    /// Where a follower would listen that is in the metadata, and that whoever tells its rack is sent to.
+    follower_port: Option<u16>,
+    /// This many questions for committed offsets get an answer that leaves all partitions out.
+    left_out: usize,
+    /// The first join takes a while, and then makes another member of us.
+    is_first_join_slow: bool,
     /// The second join takes a while.
     is_slow: bool,
     leader_epoch: i32,
@@ -65,7 +73,16 @@ fn decoded<'a, T: Decode<'a>>(seen: &'a Seen) -> T {
 fn answer(script: &Mutex<Script>, seen: &Seen, port: u16) -> Reply {
     let mut script = script.lock().unwrap();
     match seen.api {
-        ApiKey::Metadata => seen.answer(&metadata(port, vec![topic(script.leader_epoch)])),
+        ApiKey::Metadata => {
+            let mut answer = metadata(port, vec![topic(script.leader_epoch)]);
+            let follower = script.follower_port.map(|port| MetadataResponseBroker {
+                node_id: 2,
+                port: port.into(),
+                ..answer.brokers[0].clone()
+            });
+            answer.brokers.extend(follower);
+            seen.answer(&answer)
+        }
         ApiKey::FindCoordinator => {
             script.events.push("find".into());
             let found = Coordinator { key: "g".into(), node_id: 1, ..Coordinator::default() };
@@ -73,7 +90,8 @@ fn answer(script: &Mutex<Script>, seen: &Seen, port: u16) -> Reply {
         }
         ApiKey::JoinGroup => {
             let reply = join(&mut script, seen);
-            let is_slow = script.is_slow && script.generation == 2;
+            let is_slow =
+                script.is_slow && script.generation == 2 || script.is_first_join_slow && script.generation == 1;
             drop(script);
             std::thread::sleep(Duration::from_millis(if is_slow { 300 } else { 0 }));
             reply
@@ -90,20 +108,34 @@ fn answer(script: &Mutex<Script>, seen: &Seen, port: u16) -> Reply {
             let error = script.heartbeat_errors.iter().find(|(of, _)| *of == generation);
             seen.answer(&HeartbeatResponse { error_code: error.map_or(0, |(_, code)| *code), ..Default::default() })
         }
+        ApiKey::OffsetFetch if script.left_out > 0 => {
+            script.left_out -= 1;
+            let group = OffsetFetchResponseGroup { group_id: "g".into(), ..Default::default() };
+            seen.answer(&OffsetFetchResponse { groups: vec![group], ..Default::default() })
+        }
         ApiKey::OffsetFetch => seen.answer(&nothing_committed(&decoded(seen))),
         ApiKey::ListOffsets => seen.answer(&all_at_zero(&decoded(seen))),
         ApiKey::OffsetForLeaderEpoch => {
             script.events.push("epochs".into());
             seen.answer(&epochs_end_at(script.epoch_end, &decoded(seen)))
         }
-        ApiKey::OffsetCommit => commit(&mut script, seen),
+        ApiKey::OffsetCommit => {
+            let delay_ms = std::mem::take(&mut script.commit_delay_ms);
+            let reply = commit(&mut script, seen);
+            drop(script);
+            std::thread::sleep(Duration::from_millis(delay_ms));
+            reply
+        }
         ApiKey::LeaveGroup => {
-            script.events.push("leave".into());
+            let request: LeaveGroupRequest<'_> = decoded(seen);
+            let is_other = request.members.iter().any(|member| member.member_id == "early");
+            script.events.push(if is_other { "leave early" } else { "leave" }.into());
             seen.answer(&LeaveGroupResponse::default())
         }
         ApiKey::Fetch => {
+            let has_follower = script.follower_port.is_some();
             drop(script);
-            fetch(seen)
+            fetch(seen, has_follower)
         }
         _ => seen.usual(port),
     }
@@ -128,6 +160,17 @@ fn topic(leader_epoch: i32) -> MetadataResponseTopic<'static> {
 
 fn join(script: &mut Script, seen: &Seen) -> Reply {
     let request: JoinGroupRequest<'_> = decoded(seen);
+    if script.is_first_join_slow && script.generation == 0 {
+        script.generation = 1;
+        script.events.push("join early".into());
+        return seen.answer(&JoinGroupResponse {
+            generation_id: 1,
+            protocol_name: Some(script.protocol.into()),
+            leader: "other".into(),
+            member_id: "early".into(),
+            ..Default::default()
+        });
+    }
     if request.member_id.is_empty() && request.group_instance_id.is_none() {
         let given = JoinGroupResponse { error_code: 79, member_id: "m".into(), ..Default::default() };
         return seen.answer(&given);
@@ -206,12 +249,13 @@ fn epochs_end_at(end_offset: i64, request: &OffsetForLeaderEpochRequest<'_>) -> 
 }
 
 /// Every partition holds a few records and ends there. It keeps no session.
-fn fetch(seen: &Seen) -> Reply {
+fn fetch(seen: &Seen, has_follower: bool) -> Reply {
     let request: FetchRequest<'_> = decoded(seen);
+    let is_sent_on = has_follower && !request.rack_id.is_empty();
     let mut partitions = Vec::new();
     for one in request.topics.iter().flat_map(|topic| &topic.partitions) {
         let mut batch = BatchBuilder::new().base_offset(Offset(one.fetch_offset));
-        for _ in one.fetch_offset..RECORDS {
+        for _ in one.fetch_offset..if is_sent_on { 0 } else { RECORDS } {
             batch = batch.record(1, None, Some(b"v"));
         }
         let mut records = if batch.is_empty() { Vec::new() } else { batch.finish() };
@@ -222,6 +266,7 @@ fn fetch(seen: &Seen) -> Reply {
         partitions.push(PartitionData {
             partition_index: one.partition,
             high_watermark: RECORDS,
+            preferred_read_replica: if is_sent_on { 2 } else { -1 },
             records: records.into(),
             ..Default::default()
         });
@@ -323,6 +368,9 @@ fn script(protocol: &'static str, assignments: &[&[i32]]) -> Script {
     let assignments = assignments.iter().map(|one| one.to_vec()).collect();
     Script { protocol, assignments, ..Script::default() }
 }
+
+#[path = "liveness_tests.rs"]
+mod liveness;
 
 #[test]
 fn an_eager_member_commits_and_lets_go_of_all_before_it_joins_again() {

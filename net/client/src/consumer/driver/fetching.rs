@@ -1,5 +1,6 @@
 //! Moves Fetch requests: one under way per node, the next one sent as soon as an answer is in and there is room.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use runtime::clock::now_ms;
@@ -26,15 +27,28 @@ impl Inner {
         if is_stale {
             self.client.want_refresh();
         }
-        for node in nodes {
+        for node in self.reachable(nodes) {
             self.fetch_from(node);
         }
     }
 
-    fn fetch_from(self: &Rc<Inner>, node: i32) {
-        if !self.client.is_ready(node) {
-            return;
+    /// Those of `nodes` that are connected. A follower that stays away is not waited for: its leader takes its place.
+    fn reachable(&self, nodes: BTreeSet<i32>) -> BTreeSet<i32> {
+        let (ready, away): (BTreeSet<i32>, BTreeSet<i32>) =
+            nodes.into_iter().partition(|node| self.client.is_ready(*node));
+        let mut fetcher = self.fetcher.borrow_mut();
+        let now = now_ms();
+        let left = away.iter().filter(|node| fetcher.leave_follower_away(**node, now)).count();
+        if left == 0 {
+            return ready;
         }
+        let nodes = fetcher.wanted_nodes(now);
+        drop(fetcher);
+        self.client.want_refresh();
+        nodes.into_iter().filter(|node| self.client.is_ready(*node)).collect()
+    }
+
+    fn fetch_from(self: &Rc<Inner>, node: i32) {
         let Some(version) = self.client.version(node, ApiKey::Fetch, None) else { return };
         let now = now_ms();
         let Some(planned) = self.fetcher.borrow_mut().plan(node, version, now) else { return };

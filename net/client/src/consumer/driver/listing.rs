@@ -52,10 +52,15 @@ impl Inner {
         let mut answer = self.fetch_committed_once(&partitions).await;
         for lookup in &lookups {
             let found = match &mut answer {
-                Ok(fetched) => fetched.remove(&lookup.partition).unwrap_or(Ok(None)),
-                Err(error) => Err(error.clone()),
+                Ok(fetched) => fetched.remove(&lookup.partition),
+                Err(error) => Some(Err(error.clone())),
             };
             let mut fetcher = self.fetcher.borrow_mut();
+            let Some(found) = found else {
+                // An answer without the partition says nothing about it, least of all that nothing is committed.
+                fetcher.positions.lookup_failed(lookup, self.backoff_until_ms());
+                continue;
+            };
             match found {
                 Ok(committed) => {
                     let committed = committed.map(|found| (found.offset, found.leader_epoch));

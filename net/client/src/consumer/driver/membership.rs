@@ -78,6 +78,7 @@ impl Inner {
     /// Lets go before a join. Up to the last commit nothing has changed, so a poll that is given up midway does this
     /// again from the start.
     async fn release(self: &Rc<Inner>, how: Release) {
+        let deadline_ms = now_ms() + limits::RELEASE_COMMIT_TIMEOUT_MS;
         let owned = self.owned();
         if how == Release::Revoke {
             self.commit_before_release(&owned).await;
@@ -98,7 +99,7 @@ impl Inner {
         };
         self.let_go(&owned, &gone, how);
         self.group.borrow_mut().released();
-        self.flush_commits().await;
+        self.flush_commits(deadline_ms).await;
     }
 
     fn let_go(&self, owned: &[TopicPartition], gone: &[TopicPartition], how: Release) {
@@ -114,6 +115,7 @@ impl Inner {
     }
 
     async fn hand_over(self: &Rc<Inner>, partitions: Vec<TopicPartition>) {
+        let deadline_ms = now_ms() + limits::RELEASE_COMMIT_TIMEOUT_MS;
         let owned: BTreeSet<TopicPartition> = self.owned().into_iter().collect();
         let wanted: BTreeSet<TopicPartition> = partitions.into_iter().collect();
         let gone: Vec<TopicPartition> = owned.difference(&wanted).cloned().collect();
@@ -128,7 +130,7 @@ impl Inner {
         self.tell(|listener| listener.assigned(&added));
         // Before this nobody else gets what we let go of, so what the listener committed is in time.
         self.group.borrow_mut().handed_over(!gone.is_empty());
-        self.flush_commits().await;
+        self.flush_commits(deadline_ms).await;
     }
 
     fn subscriptions(&self) -> Vec<(AssignorKind, Subscription)> {
@@ -157,6 +159,8 @@ impl Inner {
         {
             let orphan = Identity { member_id: joined.member_id.clone(), ..identity };
             let _ = self.say_goodbye(&orphan, "the program left while it was joining").await;
+            self.group.borrow_mut().join_ended();
+            self.wake();
             return;
         }
         let mut group = self.group.borrow_mut();
@@ -268,6 +272,8 @@ impl Inner {
                         let until_ms = until_ms.max(now_ms() + 1);
                         let _ = before(until_ms, inner.ended.changed_since(seen)).await;
                     }
+                    // Beside this task: a coordinator that is not found must not keep a program that is stuck unnoticed.
+                    Beat::Find => inner.begin_finding(),
                     Beat::Send(identity) => inner.send_heartbeat(identity).await,
                     Beat::Leave(identity) => {
                         inner.wake();
@@ -341,13 +347,14 @@ impl Inner {
         if self.config.commits_automatically() && !self.owned().is_empty() {
             self.finish_rebalance().await;
         }
+        let deadline_ms = now_ms() + limits::RELEASE_COMMIT_TIMEOUT_MS;
         let owned = self.owned();
         self.commit_before_release(&owned).await;
         let is_member = self.group.borrow().is_member();
         if is_member {
             let how = if self.group.borrow().has_lost() { Release::Lost } else { Release::Revoke };
             self.let_go(&owned, &owned, how);
-            self.flush_commits().await;
+            self.flush_commits(deadline_ms).await;
         }
         let goodbye = self.group.borrow_mut().leave();
         if let Some(identity) = goodbye {

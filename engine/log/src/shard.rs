@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use model::{Offset, PartitionKey};
 use runtime::sync::{Budget, before};
-use runtime::{ChunkPool, DirectFile, Notify, SharedFile, TaskGroup, clock, spawn};
+use runtime::{ChunkPool, DirectFile, Notify, SharedFile, TaskGroup, clock, fs, spawn};
 
 use crate::cache::ChunkCache;
 use crate::committer::{Committer, each};
@@ -87,6 +87,9 @@ pub struct LogShard {
     pub(crate) device: Device,
     dirs: RefCell<BTreeMap<PathBuf, Rc<ShardDir>>>,
     partitions: RefCell<BTreeMap<PartitionKey, Rc<PartitionLog>>>,
+    /// Folders of deleted partitions by when they go, in ms, and in order. What a stop or a crash leaves is removed by
+    /// `DataDir::remove_deleted` at the next start.
+    removals: RefCell<BTreeMap<(i64, u64), PathBuf>>,
     next_id: Cell<u64>,
     unwritten: Cell<u64>,
     room: Notify,
@@ -108,6 +111,7 @@ impl LogShard {
             io,
             dirs: RefCell::default(),
             partitions: RefCell::default(),
+            removals: RefCell::default(),
             next_id: Cell::new(0),
             unwritten: Cell::new(0),
             room: Notify::new(),
@@ -279,7 +283,42 @@ fn logs_changed(partitions: &BTreeMap<PartitionKey, Rc<PartitionLog>>) -> bool {
     partitions.values().any(|log| log.is_touched())
 }
 
-/// Lets partitions without traffic give their memory back. Ends with the shard.
+impl LogShard {
+    /// Removes a folder once `delay_ms` are over. A list instead of a task each: topics of thousands of partitions go at
+    /// once.
+    pub(crate) fn remove_later(self: &Rc<Self>, folder: PathBuf, delay_ms: i64) {
+        if delay_ms <= 0 {
+            spawn("unlink-partition", async move {
+                let _ = fs::remove_dir_all(&folder).await;
+            });
+            return;
+        }
+        let number = self.next_id.get();
+        self.next_id.set(number + 1);
+        self.removals.borrow_mut().insert((clock::now_ms().saturating_add(delay_ms), number), folder);
+    }
+
+    /// Removes what is due; gives how much that was.
+    async fn remove_due(&self, now_ms: i64) -> usize {
+        let mut removed = 0;
+        loop {
+            let folder = {
+                let mut removals = self.removals.borrow_mut();
+                match removals.first_entry() {
+                    Some(first) if first.key().0 <= now_ms => first.remove(),
+                    _ => return removed,
+                }
+            };
+            let _ = fs::remove_dir_all(&folder).await;
+            removed += 1;
+            if self.stopping.get() {
+                return removed;
+            }
+        }
+    }
+}
+
+/// Lets partitions without traffic give their memory back, and removes what is left of deleted ones. Ends with the shard.
 async fn idle_loop(shard: Weak<LogShard>, stop: Rc<Notify>) {
     loop {
         let _ = before(clock::now_ms() + IDLE_CHECK_MS, stop.changed()).await;
@@ -294,7 +333,8 @@ async fn idle_loop(shard: Weak<LogShard>, stop: Rc<Notify>) {
         for log in logs {
             log.rest();
         }
-        if resting >= TRIM_AFTER_RESTING {
+        let removed = shard.remove_due(clock::now_ms()).await;
+        if resting >= TRIM_AFTER_RESTING || removed >= TRIM_AFTER_RESTING {
             runtime::buffers::give_back();
         }
     }

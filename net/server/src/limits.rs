@@ -46,3 +46,5 @@ pub const SESSION_PARTITIONS_PER_SHARD: usize = 100_000;
 pub const SESSION_EVICTION_MS: i64 = 120_000;
 /// Free chunks kept for reuse, in quarters of the batch cache's size: two shards reading from disk use about two.
 pub const POOL_KEEPS_QUARTERS: usize = 3;
+/// Partitions of a shard that went with one topic, from which on freed memory goes back to the operating system.
+pub const TRIM_AFTER_DELETIONS: usize = 256;

@@ -3,10 +3,9 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::time::Duration;
 
 use model::{Offset, TopicId};
-use runtime::{clock, fs, random, spawn};
+use runtime::{clock, fs, random};
 
 use super::{PartitionLog, Start, State};
 use crate::error::LogError;
@@ -208,12 +207,7 @@ impl PartitionLog {
         let name = names::deleted_dir(self.topic(), self.key().partition, TopicId(random::bytes()));
         let aside = self.home.dir.path().join(name);
         fs::rename(self.dir(), &aside).await?;
-        let delay = Duration::from_millis(self.config().file_delete_delay_ms.max(0).unsigned_abs());
-        spawn("unlink-partition", async move {
-            clock::sleep(delay).await;
-            // What is left is removed by `DataDir::remove_deleted` at the next start.
-            let _ = fs::remove_dir_all(&aside).await;
-        });
+        self.shard.remove_later(aside, self.config().file_delete_delay_ms);
         Ok(())
     }
 

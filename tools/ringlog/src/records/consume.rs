@@ -245,11 +245,13 @@ async fn read_on(
     }
 }
 
-/// What a member of a group has printed and not yet committed. Only that is committed: of what was polled and not printed
+/// How far a member of a group has printed its partitions. Only that is committed: of what was polled and not printed
 /// nobody has seen anything.
 #[derive(Debug, Default)]
 struct Printed {
     offsets: Offsets,
+    /// Something is not committed, or not for certain.
+    is_behind: bool,
     committed_ms: i64,
 }
 
@@ -261,32 +263,35 @@ impl Printed {
             let behind =
                 OffsetAndMetadata { leader_epoch: last.leader_epoch, ..OffsetAndMetadata::new(last.offset + 1) };
             self.offsets.insert(partition, behind);
+            self.is_behind = true;
         }
     }
 
-    fn take(&mut self, consumer: &Consumer) -> Offsets {
+    /// What went to another member is that one's to commit.
+    fn of_assigned(&mut self, consumer: &Consumer) -> Offsets {
         let assigned = consumer.assignment();
-        let mut offsets = std::mem::take(&mut self.offsets);
-        // What went to another member is that one's to commit.
-        offsets.retain(|partition, _| assigned.contains(partition));
-        offsets
+        self.offsets.retain(|partition, _| assigned.contains(partition));
+        self.offsets.clone()
     }
 
     fn commit_sometimes(&mut self, consumer: &Consumer) -> Result<(), Failure> {
+        // A rebalance came between, or the coordinator moved: the next commit says it again.
+        self.is_behind |= consumer.take_commit_error().is_some();
         let now_ms = clock::now_ms();
-        if self.offsets.is_empty() || now_ms - self.committed_ms < COMMIT_EVERY_MS {
+        if !self.is_behind || now_ms - self.committed_ms < COMMIT_EVERY_MS {
             return Ok(());
         }
         self.committed_ms = now_ms;
-        if let Some(error) = consumer.take_commit_error() {
-            eprintln!("ringlog: committing offsets failed, and is tried again: {error}");
+        let offsets = self.of_assigned(consumer);
+        if !offsets.is_empty() {
+            consumer.commit_async(Some(offsets))?;
         }
-        let offsets = self.take(consumer);
-        Ok(consumer.commit_async(Some(offsets))?)
+        self.is_behind = false;
+        Ok(())
     }
 
     async fn commit(&mut self, consumer: &Consumer) -> Result<(), Failure> {
-        let offsets = self.take(consumer);
+        let offsets = self.of_assigned(consumer);
         if !offsets.is_empty() {
             consumer.commit_sync(Some(offsets)).await?;
         }

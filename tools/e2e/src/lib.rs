@@ -7,6 +7,7 @@
 //!   it is Apache Kafka ([`kafka`]), and every test passes against it too, except those that say why they do not.
 //!   So a test is known to ask for Kafka's behaviour and not for ours.
 //! - [`kcat`], [`librdkafka`], [`python`] and [`java`] are the clients; [`sample`] the records they exchange.
+//! - [`cli`] is our own command and through it our own client; [`proxy`] stands between a client and the broker and counts.
 //! - [`raw`], [`requests`], [`groups`] and [`batch`] speak the protocol by hand, for what no well-behaved client sends.
 //! - [`checker`] judges a history of sends against what was read back.
 //! - [`process`] runs programs with a time limit on everything and leaves none behind; [`place`] says where things are.
@@ -18,6 +19,7 @@
 pub mod batch;
 pub mod broker;
 pub mod checker;
+pub mod cli;
 pub mod groups;
 pub mod java;
 pub mod kafka;
@@ -25,6 +27,7 @@ pub mod kcat;
 pub mod librdkafka;
 pub mod place;
 pub mod process;
+pub mod proxy;
 pub mod python;
 pub mod raw;
 pub mod requests;

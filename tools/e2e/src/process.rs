@@ -99,6 +99,8 @@ struct Printed {
 #[derive(Default)]
 struct Output {
     lines: Vec<String>,
+    /// When each line came.
+    times: Vec<Instant>,
     streams_ended: usize,
 }
 
@@ -110,7 +112,10 @@ impl Printed {
             let mut line = Vec::new();
             while reader.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
                 let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-                printed.so_far.lock().unwrap().lines.push(text);
+                let mut so_far = printed.so_far.lock().unwrap();
+                so_far.lines.push(text);
+                so_far.times.push(Instant::now());
+                drop(so_far);
                 printed.more.notify_all();
                 line.clear();
             }
@@ -152,6 +157,12 @@ impl Running {
         self.printed.so_far.lock().unwrap().lines.clone()
     }
 
+    /// The same with the time when each came.
+    pub fn timed_lines(&self) -> Vec<(Instant, String)> {
+        let so_far = self.printed.so_far.lock().unwrap();
+        so_far.times.iter().copied().zip(so_far.lines.iter().cloned()).collect()
+    }
+
     /// Waits for the first printed line that `wanted` maps to something; None after `limit` or the program's end.
     pub fn find_line<T>(&self, limit: Duration, wanted: impl Fn(&str) -> Option<T>) -> Option<T> {
         let end = Instant::now() + limit;
@@ -177,6 +188,11 @@ impl Running {
     pub fn say(&mut self, line: &str) {
         let stdin = self.child.stdin.as_mut().expect("standard input is open");
         writeln!(stdin, "{line}").and_then(|()| stdin.flush()).expect("the program reads its input");
+    }
+
+    /// The end of the program's standard input.
+    pub fn end_input(&mut self) {
+        self.child.stdin = None;
     }
 
     pub fn is_alive(&mut self) -> bool {

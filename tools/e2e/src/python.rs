@@ -32,6 +32,25 @@ pub fn spawn(broker: &Broker, arguments: &[&str]) -> Running {
     Running::start(&format!("kafka-python {arguments:?}"), &mut script(broker, arguments))
 }
 
+/// A member of a group that knows one assignor only, `range` or `cooperative-sticky`; else as the script's `member`.
+pub fn spawn_member(broker: &Broker, group: &str, topic: &str, assignor: &str) -> Running {
+    let class = match assignor {
+        "range" => "range.RangePartitionAssignor",
+        "cooperative-sticky" => "cooperative_sticky.CooperativeStickyAssignor",
+        other => panic!("no assignor of kafka-python is known as {other}"),
+    };
+    let (module, class) = class.split_once('.').expect("a module and a class");
+    let wrapper = format!(
+        "import runpy, sys\nfrom kafka import KafkaConsumer\nfrom kafka.coordinator.assignors.{module} import {class}\n\
+         KafkaConsumer.DEFAULT_CONFIG['partition_assignment_strategy'] = ({class},)\n\
+         sys.argv = sys.argv[1:]\nrunpy.run_path(sys.argv[0], run_name='__main__')\n"
+    );
+    let mut command = Command::new(place::cached("venv/bin/python"));
+    command.args(["-u", "-c", &wrapper]).arg(place::workspace().join("tools/clients/kafka_python_client.py"));
+    command.args([&broker.bootstrap(), "member", group, topic]);
+    Running::start("kafka-python member", &mut command)
+}
+
 #[track_caller]
 pub fn produce(broker: &Broker, topic: &str, codec: &str, samples: &[Sample]) {
     let records = Value::from(samples.iter().map(Sample::to_json).collect::<Vec<_>>());

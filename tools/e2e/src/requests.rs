@@ -50,13 +50,18 @@ pub fn now_ms() -> i64 {
 
 /// Asks until the answer is there; panics with `what` after the limit.
 #[track_caller]
-pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + SETTLE_LIMIT;
+pub fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    within(SETTLE_LIMIT, ask).unwrap_or_else(|| panic!("not within {SETTLE_LIMIT:?}: {what}"))
+}
+
+/// Asks until the answer is there; None after the limit.
+pub fn within<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let end = Instant::now() + limit;
     loop {
-        if let Some(answer) = ask() {
+        let answer = ask();
+        if answer.is_some() || Instant::now() >= end {
             return answer;
         }
-        assert!(Instant::now() < end, "not within {SETTLE_LIMIT:?}: {what}");
         thread::sleep(Duration::from_millis(50));
     }
 }

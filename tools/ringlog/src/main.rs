@@ -31,28 +31,28 @@ enum Command {
     #[command(long_about = serve::LONG_ABOUT, after_long_help = serve::after_help())]
     Serve(serve::ServeArgs),
     /// Make, look at, change and delete topics.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  ringlog topic list")]
     Topic(admin::topic::TopicCommand),
     /// Write records from stdin or files to a topic.
-    #[command(after_help = "Example:\n  echo hello | ringlog produce greetings")]
+    #[command(after_help = "Example:\n  ringlog topic create greetings --if-not-exists && echo hello | ringlog produce greetings")]
     Produce(records::produce::ProduceArgs),
     /// Print the records of topics, alone or as a member of a group.
     #[command(after_help = "Example:\n  ringlog consume greetings --exit -f '%p %o %k %v\\n'")]
     Consume(records::consume::ConsumeArgs),
     /// Look at consumer groups, their members and lag; move their offsets.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  ringlog group list")]
     Group(admin::group::GroupCommand),
     /// Look at and change configurations of topics, brokers and groups.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  ringlog config get broker:1")]
     Config(admin::config::ConfigCommand),
     /// Look at the cluster.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  ringlog cluster info")]
     Cluster(admin::cluster::ClusterCommand),
     /// Put load on a cluster and measure.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  ringlog perf produce load --create 4 --duration 5s")]
     Perf(perf::PerfCommand),
     /// See the product work in a minute.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  ringlog demo clickstream --duration 20s")]
     Demo(demo::run::DemoCommand),
     /// Look at the files of a log.
     #[command(subcommand, after_help = log_dump::AFTER_HELP)]

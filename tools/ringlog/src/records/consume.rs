@@ -1,7 +1,9 @@
 //! `ringlog consume`: records of topics to stdout, alone or as a member of a group.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::rc::Rc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,6 +11,7 @@ use clap::{Args, ValueEnum};
 use client::admin::Admin;
 use client::consumer::{
     AssignorKind, AutoOffsetReset, Consumer, ConsumerConfig, IsolationLevel, OffsetAndMetadata, Offsets,
+    RebalanceListener,
 };
 use client::{Client, ClientError, ConsumerRecord, TopicPartition};
 use runtime::clock;
@@ -157,12 +160,14 @@ async fn consume(client: Client, args: ConsumeArgs, style: Style, interrupt: Int
     let consumer = Consumer::new(&client, config(&args))?;
     // Partition and the offset behind the last record that is wanted.
     let mut ends = BTreeMap::new();
+    let printed = Rc::new(RefCell::new(Printed::default()));
     if args.group.is_some() {
-        consumer.subscribe(&names, None)?;
+        let handover = Handover { consumer: consumer.clone(), printed: printed.clone() };
+        consumer.subscribe(&names, Some(Box::new(handover)))?;
     } else {
         ends = begin(&client, &consumer, &args).await?;
     }
-    let result = read_on(&consumer, &args, &style, &interrupt, &ends).await;
+    let result = read_on(&consumer, &args, &style, &interrupt, &ends, &printed).await;
     consumer.close().await;
     match result {
         Err(Failure::Interrupted) if args.exit || args.count.is_some() => Err(Failure::Interrupted),
@@ -206,14 +211,14 @@ async fn read_on(
     style: &Style,
     interrupt: &Interrupt,
     ends: &BTreeMap<TopicPartition, i64>,
+    printed: &RefCell<Printed>,
 ) -> Result<(), Failure> {
     let mut out = Vec::with_capacity(2 * OUTPUT_BYTES);
     let mut number = 0;
     let mut last_partition_ms = clock::now_ms();
-    let mut printed = Printed::default();
     loop {
         if interrupt.is_asked() {
-            printed.commit(consumer).await?;
+            commit(consumer, printed).await?;
             return Err(Failure::Interrupted);
         }
         let mut records = consumer.poll(POLL_MS).await?;
@@ -230,17 +235,17 @@ async fn read_on(
             return Ok(());
         }
         if args.group.is_some() {
-            printed.add(&records);
-            printed.commit_sometimes(consumer)?;
+            printed.borrow_mut().add(&records);
+            printed.borrow_mut().commit_sometimes(consumer)?;
         }
         if args.count == Some(number) {
-            return printed.commit(consumer).await;
+            return commit(consumer, printed).await;
         }
         if !consumer.assignment().is_empty() {
             last_partition_ms = clock::now_ms();
         }
         if args.exit && is_done(consumer, args, ends, last_partition_ms).await? {
-            return printed.commit(consumer).await;
+            return commit(consumer, printed).await;
         }
     }
 }
@@ -289,13 +294,42 @@ impl Printed {
         self.is_behind = false;
         Ok(())
     }
+}
 
-    async fn commit(&mut self, consumer: &Consumer) -> Result<(), Failure> {
-        let offsets = self.of_assigned(consumer);
-        if !offsets.is_empty() {
-            consumer.commit_sync(Some(offsets)).await?;
+async fn commit(consumer: &Consumer, printed: &RefCell<Printed>) -> Result<(), Failure> {
+    let offsets = printed.borrow_mut().of_assigned(consumer);
+    if !offsets.is_empty() {
+        consumer.commit_sync(Some(offsets)).await?;
+    }
+    Ok(())
+}
+
+/// Commits what was printed of partitions that go to another member, which would print it again otherwise.
+struct Handover {
+    consumer: Consumer,
+    printed: Rc<RefCell<Printed>>,
+}
+
+impl RebalanceListener for Handover {
+    fn revoked(&mut self, partitions: &[TopicPartition]) {
+        let going: Offsets = {
+            let mut printed = self.printed.borrow_mut();
+            partitions.iter().filter_map(|partition| printed.offsets.remove_entry(partition)).collect()
+        };
+        if !going.is_empty()
+            && let Err(error) = self.consumer.commit_async(Some(going))
+        {
+            eprintln!(
+                "ringlog: committing offsets failed, some records will be printed by another member, too: {error}"
+            );
         }
-        Ok(())
+    }
+
+    fn assigned(&mut self, _: &[TopicPartition]) {}
+
+    fn lost(&mut self, partitions: &[TopicPartition]) {
+        // They are another member's already.
+        self.printed.borrow_mut().offsets.retain(|partition, _| !partitions.contains(partition));
     }
 }
 

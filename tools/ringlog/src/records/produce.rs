@@ -201,7 +201,11 @@ impl Tally {
 }
 
 async fn produce(client: Client, args: ProduceArgs, format: InputFormat, interrupt: Interrupt) -> Result<(), Failure> {
-    client.resolve(&[&args.topic]).await?;
+    let cluster = client.resolve(&[&args.topic]).await?;
+    let count = cluster.topic(&args.topic).map_or(0, |topic| topic.partitions.len());
+    if let Some(missing) = args.partition.filter(|&partition| partition as usize >= count) {
+        return Err(Failure::Usage(format!("{} has no partition {missing}, it has {count}", args.topic)));
+    }
     let tally = Rc::new(RefCell::new(Tally::default()));
     let counted = tally.clone();
     let config = args.producer.config(args.connect.timeout_ms);

@@ -34,7 +34,9 @@ enum Command {
     #[command(subcommand, after_help = "Example:\n  ringlog topic list")]
     Topic(admin::topic::TopicCommand),
     /// Write records from stdin or files to a topic.
-    #[command(after_help = "Example:\n  ringlog topic create greetings --if-not-exists && echo hello | ringlog produce greetings")]
+    #[command(
+        after_help = "Example:\n  ringlog topic create greetings --if-not-exists && echo hello | ringlog produce greetings"
+    )]
     Produce(records::produce::ProduceArgs),
     /// Print the records of topics, alone or as a member of a group.
     #[command(after_help = "Example:\n  ringlog consume greetings --exit -f '%p %o %k %v\\n'")]

@@ -306,7 +306,20 @@ async fn seek(admin: Admin, args: SeekArgs) -> Result<(), Failure> {
     let committed: BTreeMap<TopicPartition, CommittedOffset> =
         admin.committed_offsets(&args.group, None).await?.into_iter().collect();
     let partitions = seek_partitions(&admin, &args, &committed).await?;
-    let targets = targets(&admin, &partitions, args.to).await?;
+    let targets = targets(&admin, &partitions, args.to, false).await?;
+    if !args.dry_run {
+        let offset = |(partition, offset): &(TopicPartition, i64)| NewOffset {
+            partition: partition.clone(),
+            offset: *offset,
+            metadata: None,
+        };
+        let offsets: Vec<NewOffset> = targets.iter().map(offset).collect();
+        let results =
+            admin.alter_group_offsets(&args.group, &offsets).await.map_err(|error| in_use(error, &args.group))?;
+        for (_, result) in results {
+            result.map_err(|error| in_use(error, &args.group))?;
+        }
+    }
     if args.json {
         let one = |(partition, to): &(TopicPartition, i64)| {
             let from = committed.get(partition).map(|commit| commit.offset);
@@ -320,15 +333,6 @@ async fn seek(admin: Admin, args: SeekArgs) -> Result<(), Failure> {
             table.row(vec![partition.topic.to_string(), partition.partition.to_string(), from, to.to_string()]);
         }
         print(&table.render())?;
-    }
-    if args.dry_run {
-        return Ok(());
-    }
-    let offset = |(partition, offset): (TopicPartition, i64)| NewOffset { partition, offset, metadata: None };
-    let offsets: Vec<NewOffset> = targets.into_iter().map(offset).collect();
-    let results = admin.alter_group_offsets(&args.group, &offsets).await.map_err(|error| in_use(error, &args.group))?;
-    for (_, result) in results {
-        result.map_err(|error| in_use(error, &args.group))?;
     }
     Ok(())
 }
@@ -375,11 +379,12 @@ pub async fn targets(
     admin: &Admin,
     partitions: &[TopicPartition],
     to: Position,
+    read_committed: bool,
 ) -> Result<Vec<(TopicPartition, i64)>, Failure> {
     let listed = async |spec: OffsetSpec| -> Result<Vec<i64>, Failure> {
         let wanted: Vec<_> = partitions.iter().map(|partition| (partition.clone(), spec)).collect();
         let mut offsets = Vec::with_capacity(wanted.len());
-        for (_, result) in admin.list_offsets(&wanted, false).await? {
+        for (_, result) in admin.list_offsets(&wanted, read_committed).await? {
             offsets.push(result?.offset);
         }
         Ok(offsets)

@@ -5,6 +5,7 @@ pub mod failure;
 pub mod interrupt;
 pub mod output;
 pub mod progress;
+pub mod stdout;
 
 pub use connect::Connect;
 pub use failure::Failure;

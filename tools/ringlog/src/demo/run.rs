@@ -5,7 +5,7 @@
 //! different hosts would; they share nothing but the counters in [`Counts`] and each member's [`Insights`].
 
 use std::cell::{Cell, RefCell};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -24,17 +24,20 @@ use super::screen::{Latency, Snapshot, TABLE_ROWS, frame, summary_line};
 use super::sessions::{Generator, GeneratorConfig};
 use crate::admin::topic::ensure;
 use crate::cli::interrupt::Interrupt;
+use crate::cli::output::print;
 use crate::cli::{Connect, Failure};
+use crate::perf::produce::{due_at, meant_ns, sleep_until_ns};
 use crate::perf::report::Latencies;
 use crate::records::produce::{Tally, send};
 
-const NS_PER_S: u64 = 1_000_000_000;
 const POLL_MS: i64 = 100;
 const REFRESH_MS: i64 = 1_000;
 /// Events between two turns for the other tasks when nothing limits the rate.
 const EVENTS_PER_TURN: u64 = 128;
 /// How long the group may take to read what was written last, in milliseconds.
 const DRAIN_MS: i64 = 30_000;
+/// How long the last events may take after Ctrl-C, in milliseconds.
+const STOP_MS: i64 = 5_000;
 /// Longest wait for a group to form, in milliseconds.
 const FORM_MS: i64 = 20_000;
 /// Width of the screen where it is not known.
@@ -100,6 +103,8 @@ struct Counts {
     latencies_of_all: RefCell<Latencies>,
     failure: RefCell<Option<ClientError>>,
     is_over: Cell<bool>,
+    /// By the wall clock.
+    begun_ms: i64,
 }
 
 /// One member of the group.
@@ -127,6 +132,7 @@ async fn clickstream(client: Client, args: ClickstreamArgs, interrupt: Interrupt
         latencies_of_all: RefCell::new(Latencies::new()),
         failure: RefCell::new(None),
         is_over: Cell::new(false),
+        begun_ms: clock::wall_ms(),
     });
     let mut members = Vec::new();
     for _ in 0..args.consumers {
@@ -134,7 +140,14 @@ async fn clickstream(client: Client, args: ClickstreamArgs, interrupt: Interrupt
     }
     form_group(&members, &counts, &interrupt).await;
     let noted = counts.clone();
-    let config = ProducerConfig { linger_ms: 5, batch_size: 64 << 10, ..ProducerConfig::default() };
+    let request_timeout_ms = args.connect.timeout_ms.min(30_000);
+    let config = ProducerConfig {
+        linger_ms: 5,
+        batch_size: 64 << 10,
+        request_timeout_ms,
+        delivery_timeout_ms: args.connect.timeout_ms.max(5 + request_timeout_ms),
+        ..ProducerConfig::default()
+    };
     let producer =
         Rc::new(Producer::with_outcomes(&client, config, move |outcome| noted.tally.borrow_mut().add(outcome))?);
     let screen = Screen::new();
@@ -142,7 +155,12 @@ async fn clickstream(client: Client, args: ClickstreamArgs, interrupt: Interrupt
         let writing = spawn("demo-write", write(producer.clone(), args_of(&args), counts.clone(), interrupt.clone()));
         show_until(&screen, &counts, &members, writing).await
     };
-    producer.close().await;
+    if interrupt.is_asked() {
+        eprintln!("ringlog: waiting for what is under way, {} s at most", STOP_MS / 1000);
+        producer.close_within(STOP_MS).await;
+    } else {
+        producer.close().await;
+    }
     drain(&screen, &counts, &members, &interrupt).await;
     screen.last(&counts, &members);
     counts.is_over.set(true);
@@ -211,6 +229,10 @@ async fn read(consumer: Consumer, insights: Rc<RefCell<Insights>>, counts: Rc<Co
                 let now_ms = clock::wall_ms();
                 let mut insights = insights.borrow_mut();
                 for record in records {
+                    // What lay in the topic before is old news, and would look like a slow broker.
+                    if record.timestamp_ms < counts.begun_ms {
+                        continue;
+                    }
                     let value = record.value.unwrap_or_default();
                     match decode(&value) {
                         Ok(event) => insights.observe(&event),
@@ -277,7 +299,7 @@ async fn write(producer: Rc<Producer>, plan: Plan, counts: Rc<Counts>, interrupt
         }
         let due = match plan.rate {
             0 => sent + EVENTS_PER_TURN,
-            rate => ((now_ns - begun_ns) as u128 * u128::from(rate) / u128::from(NS_PER_S)) as u64 + 1,
+            rate => due_at(begun_ns, now_ns, rate),
         };
         let due = plan.events.map_or(due, |events| due.min(events));
         while sent < due {
@@ -297,8 +319,7 @@ async fn write(producer: Rc<Producer>, plan: Plan, counts: Rc<Counts>, interrupt
         match plan.rate {
             0 => runtime::task::yield_now().await,
             rate => {
-                let next_ns = begun_ns + sent * NS_PER_S / u64::from(rate);
-                crate::perf::produce::sleep_until_ns(next_ns.min(end_ns)).await;
+                sleep_until_ns(meant_ns(begun_ns, sent, rate).min(end_ns)).await;
             }
         }
     }
@@ -340,6 +361,11 @@ async fn drain(screen: &Screen, counts: &Rc<Counts>, members: &[Member], interru
     }
 }
 
+/// A screen that nobody looks at any more is no reason to stop the shop.
+fn show(text: &str) {
+    let _ = print(text);
+}
+
 /// Where the figures go: a terminal is drawn over, anything else gets a line a refresh.
 struct Screen {
     begun_ms: i64,
@@ -355,9 +381,9 @@ impl Screen {
         let now_ms = clock::now_ms();
         let is_terminal = std::io::stdout().is_terminal();
         if is_terminal {
-            print!("\x1b[2J");
+            show("\x1b[2J");
         } else {
-            println!("{ATTRIBUTION}");
+            show(&format!("{ATTRIBUTION}\n"));
         }
         Screen { begun_ms: now_ms, is_terminal, width, last: Cell::new((now_ms, 0, 0)) }
     }
@@ -372,16 +398,14 @@ impl Screen {
         self.last.set((self.begun_ms, 0, 0));
         let snapshot = self.snapshot(counts, members, &counts.latencies_of_all.borrow());
         if !self.is_terminal {
-            println!("in all:");
+            show("in all:\n");
         }
         self.put(&snapshot);
     }
 
     fn put(&self, snapshot: &Snapshot) {
         let text = if self.is_terminal { frame(snapshot, self.width, true) } else { summary_line(snapshot) + "\n" };
-        let mut out = std::io::stdout().lock();
-        // A screen that nobody looks at any more is no reason to stop the shop.
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        show(&text);
     }
 
     fn snapshot(&self, counts: &Counts, members: &[Member], latencies: &Latencies) -> Snapshot {

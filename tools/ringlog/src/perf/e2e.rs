@@ -7,11 +7,11 @@ use bytes::{BufMut, Bytes, BytesMut};
 use clap::Args;
 use client::admin::Admin;
 use client::consumer::{Consumer, ConsumerConfig};
-use client::producer::{Producer, Refused};
+use client::producer::{Fate, Producer, Refused, UNTAGGED};
 use client::{Client, ClientError, ProducerRecord, TopicPartition};
 use runtime::{clock, spawn};
 
-use super::produce::sleep_until_ns;
+use super::produce::{meant_ns, sleep_until_ns};
 use super::report::{Latencies, Meter};
 use super::{LoadArgs, Payloads};
 use crate::admin::group::targets;
@@ -22,10 +22,11 @@ use crate::records::position::Position;
 use crate::records::produce::Tally;
 
 const POLL_MS: i64 = 100;
+/// Time and run in front of a value.
+const STAMP_BYTES: usize = 16;
 const ROOM_WAIT_MS: i64 = 100;
 /// How long the last records may take to come back, in milliseconds.
 const DRAIN_MS: i64 = 10_000;
-const NS_PER_S: u64 = 1_000_000_000;
 
 #[derive(Debug, Args)]
 pub struct EndToEndArgs {
@@ -34,6 +35,8 @@ pub struct EndToEndArgs {
     /// Records in a second.
     #[arg(long, value_name = "RECORDS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     rate: u32,
+    #[arg(skip)]
+    run: u64,
 }
 
 /// What the two sides share.
@@ -53,7 +56,8 @@ pub fn run(args: EndToEndArgs) -> Result<(), Failure> {
     args.load.connect.clone().run(move |client| load(client, args, interrupt))
 }
 
-async fn load(client: Client, args: EndToEndArgs, interrupt: Interrupt) -> Result<(), Failure> {
+async fn load(client: Client, mut args: EndToEndArgs, interrupt: Interrupt) -> Result<(), Failure> {
+    args.run = runtime::random::u64();
     ensure(&client, &args.load.topic, args.load.create).await?;
     let state = Rc::new(RefCell::new(State {
         tally: Tally::default(),
@@ -65,14 +69,17 @@ async fn load(client: Client, args: EndToEndArgs, interrupt: Interrupt) -> Resul
         is_over: false,
     }));
     let consumer = consumer_at_end(&client, &args).await?;
-    let reading = spawn("perf-read", read(consumer, state.clone()));
+    let reading = spawn("perf-read", read(consumer, args.run, state.clone()));
     let noted = state.clone();
     let config = args.load.producer.config(args.load.connect.timeout_ms);
     let producer = Producer::with_outcomes(&client, config, move |outcome| {
         let now_ns = clock::now_ns();
         let noted = &mut *noted.borrow_mut();
         noted.tally.add(outcome);
-        for sent_ns in &outcome.tags {
+        if !matches!(outcome.fate, Fate::Acknowledged { .. }) {
+            return;
+        }
+        for sent_ns in outcome.tags.iter().filter(|&&tag| tag != UNTAGGED) {
             noted.until_acknowledged.record_us(now_ns.saturating_sub(*sent_ns) / 1000);
         }
     })?;
@@ -106,7 +113,7 @@ async fn consumer_at_end(client: &Client, args: &EndToEndArgs) -> Result<Consume
     let cluster = client.cluster();
     let count = cluster.topic(&args.load.topic).map_or(0, |topic| topic.partitions.len()) as i32;
     let partitions: Vec<_> = (0..count).map(|index| TopicPartition::new(&args.load.topic, index)).collect();
-    let ends = targets(&Admin::new(client.clone()), &partitions, Position::Latest).await?;
+    let ends = targets(&Admin::new(client.clone()), &partitions, Position::Latest, false).await?;
     let config = ConsumerConfig { allow_auto_create_topics: false, ..ConsumerConfig::default() };
     let consumer = Consumer::new(client, config)?;
     consumer.assign(partitions)?;
@@ -117,7 +124,7 @@ async fn consumer_at_end(client: &Client, args: &EndToEndArgs) -> Result<Consume
 }
 
 /// Until the other side says that it is over.
-async fn read(consumer: Consumer, state: Rc<RefCell<State>>) {
+async fn read(consumer: Consumer, run: u64, state: Rc<RefCell<State>>) {
     while !state.borrow().is_over {
         match consumer.poll(POLL_MS).await {
             Ok(records) => {
@@ -125,8 +132,11 @@ async fn read(consumer: Consumer, state: Rc<RefCell<State>>) {
                 let mut state = state.borrow_mut();
                 for record in records {
                     let Some(value) = record.value else { continue };
-                    let Some(stamp) = value.first_chunk::<8>() else { continue };
-                    state.until_read.record_us(now_ns.saturating_sub(u64::from_be_bytes(*stamp)) / 1000);
+                    let Some((at_ns, rest)) = value.split_first_chunk::<8>() else { continue };
+                    if rest.first_chunk::<8>() != Some(&run.to_be_bytes()) {
+                        continue;
+                    }
+                    state.until_read.record_us(now_ns.saturating_sub(u64::from_be_bytes(*at_ns)) / 1000);
                     state.read += 1;
                     state.read_bytes += value.len() as u64;
                 }
@@ -151,21 +161,30 @@ async fn write(
     let topic: Rc<str> = args.load.topic.as_str().into();
     let begun_ns = clock::now_ns();
     let end_ns = begun_ns + args.load.duration.as_nanos() as u64;
-    let meant_ns = |number: u64| begun_ns + number * NS_PER_S / u64::from(args.rate);
+    let meant_ns = |number: u64| meant_ns(begun_ns, number, args.rate);
     let mut sent = 0;
     while meant_ns(sent) < end_ns && !interrupt.is_asked() && state.borrow().failure.is_none() {
-        while meant_ns(sent) <= clock::now_ns() && meant_ns(sent) < end_ns {
+        while meant_ns(sent) <= clock::now_ns()
+            && meant_ns(sent) < end_ns
+            && !interrupt.is_asked()
+            && state.borrow().failure.is_none()
+        {
             let record = ProducerRecord {
                 topic: topic.clone(),
                 partition: None,
                 key: payloads.key(sent),
-                value: Some(stamped(meant_ns(sent), &payloads.value(sent))),
+                value: Some(stamped(meant_ns(sent), args.run, &payloads.value(sent))),
                 headers: Vec::new(),
                 timestamp_ms: None,
             };
             match producer.send_counted(&record, meant_ns(sent), clock::now_ms()) {
                 Ok(()) => sent += 1,
-                Err(Refused::Full | Refused::UnknownTopic) => producer.room(clock::now_ms() + ROOM_WAIT_MS).await,
+                Err(Refused::Full) => producer.room(clock::now_ms() + ROOM_WAIT_MS).await,
+                Err(Refused::UnknownTopic) => {
+                    // The way that waits for metadata, and says what is in the way.
+                    producer.send(record).await?;
+                    sent += 1;
+                }
                 Err(Refused::Invalid(error)) => return Err(error.into()),
             }
         }
@@ -178,10 +197,12 @@ async fn write(
     Ok(())
 }
 
-/// The value with the time it was meant to be sent in front; both sides are one process, so one clock.
-fn stamped(at_ns: u64, value: &Bytes) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(value.len());
+/// The value with the time it was meant to be sent and this run's number in front; both sides are one process, so one
+/// clock. Others may write to the topic, too: their records have another number or none.
+fn stamped(at_ns: u64, run: u64, value: &Bytes) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(value.len().max(STAMP_BYTES));
     bytes.put_u64(at_ns);
-    bytes.extend_from_slice(&value[8..]);
+    bytes.put_u64(run);
+    bytes.extend_from_slice(value.get(STAMP_BYTES..).unwrap_or_default());
     bytes.freeze()
 }

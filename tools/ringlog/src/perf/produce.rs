@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use clap::Args;
-use client::producer::{Producer, Refused};
+use client::producer::{Fate, Producer, Refused, UNTAGGED};
 use client::{Client, ProducerRecord};
 use runtime::clock;
 
@@ -54,8 +54,11 @@ async fn load(client: Client, args: ProduceArgs, interrupt: Interrupt) -> Result
         let now_ns = clock::now_ns();
         let noted = &mut *noted.borrow_mut();
         noted.tally.add(outcome);
+        if !matches!(outcome.fate, Fate::Acknowledged { .. }) {
+            return;
+        }
         noted.bytes += outcome.bytes as u64;
-        for sent_ns in &outcome.tags {
+        for sent_ns in outcome.tags.iter().filter(|&&tag| tag != UNTAGGED) {
             noted.latencies.record_us(now_ns.saturating_sub(*sent_ns) / 1000);
         }
     })?;
@@ -86,27 +89,44 @@ async fn send(
     };
     let begun_ns = clock::now_ns();
     let end_ns = begun_ns + args.load.duration.as_nanos() as u64;
+    // What was due in time is sent even if it gets late: leaving it out would leave out its latency.
+    let given_up_ns = end_ns + args.load.connect.timeout_ms as u64 * 1_000_000;
     let mut sent = 0;
     while args.records.is_none_or(|records| sent < records) && !interrupt.is_asked() {
         let now_ns = clock::now_ns();
-        if now_ns >= end_ns {
+        let is_over = match args.rate {
+            Some(rate) => meant_ns(begun_ns, sent, rate) >= end_ns,
+            None => now_ns >= end_ns,
+        };
+        if is_over {
             break;
         }
-        // With a rate: all that should have been sent by now. Without: a turn's worth.
+        if now_ns >= given_up_ns {
+            let rate = args.rate.unwrap_or(0);
+            let left = due_at(begun_ns, end_ns, rate).saturating_sub(sent);
+            return Err(Failure::TimedOut(format!(
+                "{left} records were due and could not be sent: the broker is too slow"
+            )));
+        }
         let due = match args.rate {
-            Some(rate) => ((now_ns - begun_ns) as u128 * u128::from(rate) / u128::from(NS_PER_S)) as u64 + 1,
+            Some(rate) => due_at(begun_ns, now_ns.min(end_ns - 1), rate),
             None => sent + RECORDS_PER_TURN,
         };
         let due = args.records.map_or(due, |records| due.min(records));
         let now_ms = (now_ns / 1_000_000) as i64;
         let mut is_full = false;
         while sent < due && !is_full {
-            let meant_ns = args.rate.map_or(now_ns, |rate| begun_ns + sent * NS_PER_S / u64::from(rate));
+            let meant = args.rate.map_or(now_ns, |rate| meant_ns(begun_ns, sent, rate));
             record.key = payloads.key(sent);
             record.value = Some(payloads.value(sent));
-            match producer.send_counted(&record, meant_ns, now_ms) {
+            match producer.send_counted(&record, meant, now_ms) {
                 Ok(()) => sent += 1,
-                Err(Refused::Full | Refused::UnknownTopic) => is_full = true,
+                Err(Refused::Full) => is_full = true,
+                Err(Refused::UnknownTopic) => {
+                    // The way that waits for metadata, and says what is in the way.
+                    producer.send(record.clone()).await?;
+                    sent += 1;
+                }
                 Err(Refused::Invalid(error)) => return Err(error.into()),
             }
         }
@@ -116,15 +136,39 @@ async fn send(
         }
         match args.rate {
             _ if is_full => producer.room(clock::now_ms() + ROOM_WAIT_MS).await,
-            Some(rate) => sleep_until_ns((begun_ns + sent * NS_PER_S / u64::from(rate)).min(end_ns)).await,
+            Some(rate) => sleep_until_ns(meant_ns(begun_ns, sent, rate).min(end_ns)).await,
             None => runtime::task::yield_now().await,
         }
     }
     Ok(())
 }
 
+/// When record `number` of an open loop is meant to be sent.
+pub fn meant_ns(begun_ns: u64, number: u64, rate: u32) -> u64 {
+    begun_ns + (u128::from(number) * u128::from(NS_PER_S) / u128::from(rate.max(1))) as u64
+}
+
+/// How many records should have been sent by now.
+pub fn due_at(begun_ns: u64, now_ns: u64, rate: u32) -> u64 {
+    (u128::from(now_ns - begun_ns) * u128::from(rate) / u128::from(NS_PER_S)) as u64 + 1
+}
+
 /// Not less than a tenth of a millisecond: one wake sends all that is due.
 pub async fn sleep_until_ns(at_ns: u64) {
     let left = at_ns.saturating_sub(clock::now_ns()).max(100_000);
     clock::sleep(std::time::Duration::from_nanos(left)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_due_at_their_times_however_many() {
+        assert_eq!(meant_ns(5, 0, 1_000), 5);
+        assert_eq!(meant_ns(0, 1_500, 1_000), 1_500_000_000);
+        assert_eq!(meant_ns(0, 100_000_000_000, 1_000_000), 100_000 * NS_PER_S);
+        assert_eq!(due_at(0, 0, 1_000), 1);
+        assert_eq!(due_at(0, NS_PER_S, 1_000), 1_001);
+    }
 }

@@ -1,8 +1,7 @@
 //! `ringlog consume`: records of topics to stdout, alone or as a member of a group.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::rc::Rc;
 
 use base64::Engine;
@@ -14,19 +13,28 @@ use client::consumer::{
     RebalanceListener,
 };
 use client::{Client, ClientError, ConsumerRecord, TopicPartition};
+use model::ErrorCode;
 use runtime::clock;
+use runtime::sync::before;
 use serde_json::{Map, Value, json};
 
 use super::format::{LETTERS, OutputFormat};
 use super::position::{POSITIONS, Position};
 use crate::admin::group::targets;
 use crate::cli::interrupt::Interrupt;
+use crate::cli::stdout::Stdout;
 use crate::cli::{Connect, Failure};
 
 /// How long one poll waits before Ctrl-C is looked at, in milliseconds.
 const POLL_MS: i64 = 200;
-/// Output is gathered up to so many bytes while more records are at hand.
+/// Room for output before it grows.
 const OUTPUT_BYTES: usize = 64 << 10;
+/// Records that are written together.
+const RECORDS_PER_WRITE: usize = 500;
+/// How long a member waits to be let into its group: longer than a dead member's session holds it up, in milliseconds.
+const JOIN_MS: i64 = 90_000;
+/// How long the last commit may go through a rebalance, in milliseconds.
+const REBALANCE_MS: i64 = 5_000;
 /// How long a member of a group with `-e` stays although it was given no partition, in milliseconds.
 const NO_PARTITION_MS: i64 = 10_000;
 /// Milliseconds between two commits of a group's member.
@@ -158,16 +166,28 @@ async fn consume(client: Client, args: ConsumeArgs, style: Style, interrupt: Int
     let names: Vec<&str> = args.topics.iter().map(String::as_str).collect();
     client.resolve(&names).await?;
     let consumer = Consumer::new(&client, config(&args))?;
-    // Partition and the offset behind the last record that is wanted.
-    let mut ends = BTreeMap::new();
-    let printed = Rc::new(RefCell::new(Printed::default()));
-    if args.group.is_some() {
-        let handover = Handover { consumer: consumer.clone(), printed: printed.clone() };
+    let (printed, has_joined) = (Rc::new(RefCell::new(Printed::default())), Rc::new(Cell::new(false)));
+    let ends = if args.group.is_some() {
+        let handover =
+            Handover { consumer: consumer.clone(), printed: printed.clone(), has_joined: has_joined.clone() };
         consumer.subscribe(&names, Some(Box::new(handover)))?;
+        BTreeMap::new()
     } else {
-        ends = begin(&client, &consumer, &args).await?;
-    }
-    let result = read_on(&consumer, &args, &style, &interrupt, &ends, &printed).await;
+        begin(&client, &consumer, &args).await?
+    };
+    let now_ms = clock::now_ms();
+    let mut reading = Reading {
+        consumer: &consumer,
+        args: &args,
+        interrupt: &interrupt,
+        printed,
+        has_joined,
+        ends,
+        stdout: Stdout::start()?,
+        begun_ms: now_ms,
+        last_partition_ms: now_ms,
+    };
+    let result = reading.run(&style).await;
     consumer.close().await;
     match result {
         Err(Failure::Interrupted) if args.exit || args.count.is_some() => Err(Failure::Interrupted),
@@ -196,8 +216,10 @@ async fn begin(
     partitions.sort();
     partitions.dedup();
     let admin = Admin::new(client.clone());
-    let starts = targets(&admin, &partitions, args.offset).await?;
-    let ends = targets(&admin, &partitions, Position::Latest).await?;
+    // Behind an open transaction nothing is read.
+    let is_committed = args.isolation == Isolation::ReadCommitted;
+    let starts = targets(&admin, &partitions, args.offset, is_committed).await?;
+    let ends = targets(&admin, &partitions, Position::Latest, is_committed).await?;
     consumer.assign(partitions)?;
     for (partition, offset) in starts {
         consumer.seek(&partition, offset)?;
@@ -205,48 +227,126 @@ async fn begin(
     Ok(ends.into_iter().collect())
 }
 
-async fn read_on(
-    consumer: &Consumer,
-    args: &ConsumeArgs,
-    style: &Style,
-    interrupt: &Interrupt,
-    ends: &BTreeMap<TopicPartition, i64>,
-    printed: &RefCell<Printed>,
-) -> Result<(), Failure> {
-    let mut out = Vec::with_capacity(2 * OUTPUT_BYTES);
-    let mut number = 0;
-    let mut last_partition_ms = clock::now_ms();
-    loop {
-        if interrupt.is_asked() {
-            commit(consumer, printed).await?;
-            return Err(Failure::Interrupted);
-        }
-        let mut records = consumer.poll(POLL_MS).await?;
-        let wanted = args.count.map_or(u64::MAX, |count| count - number);
-        records.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
-        for record in &records {
-            number += 1;
-            style.write(record, number, &mut out);
-            if out.len() >= OUTPUT_BYTES && !write_out(&mut out)? {
-                return Ok(());
+/// What reading goes by.
+struct Reading<'a> {
+    consumer: &'a Consumer,
+    args: &'a ConsumeArgs,
+    interrupt: &'a Interrupt,
+    printed: Rc<RefCell<Printed>>,
+    /// The group gave this member its partitions, or that there is none for it.
+    has_joined: Rc<Cell<bool>>,
+    /// The offset behind the last record that `-e` wants, of each partition. A group's are noted when first seen.
+    ends: BTreeMap<TopicPartition, i64>,
+    stdout: Stdout,
+    begun_ms: i64,
+    last_partition_ms: i64,
+}
+
+impl Reading<'_> {
+    async fn run(&mut self, style: &Style) -> Result<(), Failure> {
+        let mut out = Vec::with_capacity(2 * OUTPUT_BYTES);
+        let mut number = 0;
+        loop {
+            if self.interrupt.is_asked() {
+                self.commit().await?;
+                return Err(Failure::Interrupted);
+            }
+            let mut records = self.consumer.poll(POLL_MS).await?;
+            let wanted = self.args.count.map_or(u64::MAX, |count| count - number);
+            records.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
+            let mut is_read = true;
+            for part in records.chunks(RECORDS_PER_WRITE) {
+                for record in part {
+                    number += 1;
+                    style.write(record, number, &mut out);
+                }
+                is_read = self.write_out(&mut out).await?;
+                if !is_read {
+                    break;
+                }
+                if self.args.group.is_some() {
+                    self.printed.borrow_mut().add(part);
+                }
+            }
+            if self.args.group.is_some() {
+                self.printed.borrow_mut().commit_sometimes(self.consumer)?;
+            }
+            if !is_read || self.args.count == Some(number) || (self.args.exit && self.is_done().await?) {
+                return self.commit().await;
             }
         }
-        if !write_out(&mut out)? {
+    }
+
+    /// `false`: nobody reads any more. A reader that pauses holds up nothing but this; Ctrl-C ends the wait.
+    async fn write_out(&self, out: &mut Vec<u8>) -> Result<bool, Failure> {
+        if out.is_empty() {
+            return Ok(true);
+        }
+        self.stdout.write(out);
+        let mut written = std::pin::pin!(self.stdout.written(out));
+        loop {
+            match before(clock::now_ms() + POLL_MS, written.as_mut()).await {
+                Some(Ok(is_read)) => return Ok(is_read),
+                Some(Err(error)) => return Err(Failure::Failed(format!("cannot write to stdout: {error}"))),
+                None if self.interrupt.is_asked() => return Ok(false),
+                None => {}
+            }
+        }
+    }
+
+    async fn commit(&self) -> Result<(), Failure> {
+        let offsets = self.printed.borrow_mut().of_assigned(self.consumer);
+        if offsets.is_empty() {
             return Ok(());
         }
-        if args.group.is_some() {
-            printed.borrow_mut().add(&records);
-            printed.borrow_mut().commit_sometimes(consumer)?;
+        match self.consumer.commit_sync(Some(offsets)).await {
+            // The group shares its partitions anew: taking part in that commits what has to go.
+            Err(error) if error.code() == Some(ErrorCode::RebalanceInProgress) => {
+                self.consumer.poll(REBALANCE_MS).await?;
+                Ok(())
+            }
+            result => Ok(result?),
         }
-        if args.count == Some(number) {
-            return commit(consumer, printed).await;
+    }
+
+    /// Whether everything that `-e` wants was read.
+    async fn is_done(&mut self) -> Result<bool, Failure> {
+        if self.args.group.is_none() {
+            return Ok(self.has_reached_ends().await?);
         }
-        if !consumer.assignment().is_empty() {
-            last_partition_ms = clock::now_ms();
+        let now_ms = clock::now_ms();
+        let assigned = self.consumer.assignment();
+        if !assigned.is_empty() {
+            self.last_partition_ms = now_ms;
+            self.ends.retain(|partition, _| assigned.contains(partition));
+            for partition in &assigned {
+                if !self.ends.contains_key(partition)
+                    && let Some(lag) = self.consumer.lag(partition)
+                {
+                    let end = self.consumer.position(partition).await? + lag;
+                    self.ends.insert(partition.clone(), end);
+                }
+            }
+            return Ok(self.ends.len() == assigned.len() && self.has_reached_ends().await?);
         }
-        if args.exit && is_done(consumer, args, ends, last_partition_ms).await? {
-            return commit(consumer, printed).await;
+        if self.has_joined.get() {
+            return Ok(now_ms - self.last_partition_ms > NO_PARTITION_MS);
         }
+        let waited_ms = now_ms - self.begun_ms;
+        if waited_ms > JOIN_MS {
+            let text = format!("the group did not let this member in within {waited_ms} ms; see: ringlog group list");
+            return Err(Failure::TimedOut(text));
+        }
+        Ok(false)
+    }
+
+    async fn has_reached_ends(&self) -> Result<bool, ClientError> {
+        for (partition, end) in &self.ends {
+            if self.consumer.position(partition).await? < *end {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -296,18 +396,11 @@ impl Printed {
     }
 }
 
-async fn commit(consumer: &Consumer, printed: &RefCell<Printed>) -> Result<(), Failure> {
-    let offsets = printed.borrow_mut().of_assigned(consumer);
-    if !offsets.is_empty() {
-        consumer.commit_sync(Some(offsets)).await?;
-    }
-    Ok(())
-}
-
 /// Commits what was printed of partitions that go to another member, which would print it again otherwise.
 struct Handover {
     consumer: Consumer,
     printed: Rc<RefCell<Printed>>,
+    has_joined: Rc<Cell<bool>>,
 }
 
 impl RebalanceListener for Handover {
@@ -325,48 +418,13 @@ impl RebalanceListener for Handover {
         }
     }
 
-    fn assigned(&mut self, _: &[TopicPartition]) {}
+    fn assigned(&mut self, _: &[TopicPartition]) {
+        self.has_joined.set(true);
+    }
 
     fn lost(&mut self, partitions: &[TopicPartition]) {
         // They are another member's already.
         self.printed.borrow_mut().offsets.retain(|partition, _| !partitions.contains(partition));
-    }
-}
-
-/// Whether everything that `-e` wants was read.
-async fn is_done(
-    consumer: &Consumer,
-    args: &ConsumeArgs,
-    ends: &BTreeMap<TopicPartition, i64>,
-    last_partition_ms: i64,
-) -> Result<bool, ClientError> {
-    if args.group.is_none() {
-        for (partition, end) in ends {
-            if consumer.position(partition).await? < *end {
-                return Ok(false);
-            }
-        }
-        return Ok(true);
-    }
-    let assigned = consumer.assignment();
-    if assigned.is_empty() {
-        return Ok(clock::now_ms() - last_partition_ms > NO_PARTITION_MS);
-    }
-    Ok(assigned.iter().all(|partition| consumer.lag(partition) == Some(0)))
-}
-
-/// `false`: nobody reads any more.
-fn write_out(out: &mut Vec<u8>) -> Result<bool, Failure> {
-    if out.is_empty() {
-        return Ok(true);
-    }
-    let mut stdout = io::stdout().lock();
-    let result = stdout.write_all(out).and_then(|()| stdout.flush());
-    out.clear();
-    match result {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Failure::Failed(format!("cannot write to stdout: {error}"))),
     }
 }
 

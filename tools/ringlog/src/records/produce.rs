@@ -22,6 +22,10 @@ use crate::cli::{Connect, Failure};
 const MAX_INPUT_RECORD_BYTES: usize = 64 << 20;
 /// Longest wait for room in the producer's memory before looking again, in milliseconds.
 const ROOM_WAIT_MS: i64 = 1_000;
+/// How late a paced record may be and still not push those behind it.
+const CATCH_UP: Duration = Duration::from_millis(100);
+/// Records between two turns for the task that sends them.
+const RECORDS_PER_TURN: u64 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CodecName {
@@ -181,6 +185,8 @@ impl Tally {
         };
         *count += records;
         if let (None, Some(error)) = (&self.first_error, error) {
+            // At once: with an endless input the end, and the whole count, may never come.
+            eprintln!("ringlog: {records} records were not acknowledged: {error}");
             self.first_error = Some(error.clone());
         }
     }
@@ -262,6 +268,9 @@ async fn send_all(
             records += 1;
             bytes += len as u64;
             progress.at(records);
+            if records.is_multiple_of(RECORDS_PER_TURN) {
+                runtime::task::yield_now().await;
+            }
         }
     }
     Ok((records, bytes))
@@ -316,7 +325,8 @@ impl Pace {
         if self.next > now {
             clock::sleep(self.next - now).await;
         }
-        self.next += interval;
+        // Time in which there was nothing to send is not made up for.
+        self.next = self.next.max(now.checked_sub(CATCH_UP).unwrap_or(now)) + interval;
     }
 }
 

@@ -26,6 +26,8 @@ pub const STALL_TIMES: u64 = 20;
 pub const STALL_MIN_US: u64 = 100_000;
 /// Milliseconds between two messages about stalls.
 pub const STALL_TELL_MS: i64 = 60_000;
+/// Milliseconds between two messages about a full disk.
+pub const FULL_TELL_MS: i64 = 60_000;
 /// The ballast file is the reserve divided by this, and at most [`BALLAST_MAX`] bytes.
 pub const BALLAST_OF_RESERVE: u64 = 4;
 pub const BALLAST_MAX: u64 = 16 << 20;

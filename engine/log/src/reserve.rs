@@ -20,6 +20,21 @@ pub const BALLAST: &str = "ringlog.ballast";
 #[derive(Debug)]
 pub(crate) struct Reserve {
     bytes: AtomicU64,
+    /// Space that was granted and is not taken yet, of all shards: the file system does not know of it.
+    granted: AtomicU64,
+}
+
+/// Space that may be taken; to be held until it is.
+#[derive(Debug)]
+pub(crate) struct Grant<'a> {
+    reserve: &'a Reserve,
+    bytes: u64,
+}
+
+impl Drop for Grant<'_> {
+    fn drop(&mut self) {
+        self.reserve.granted.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// What a look at the folder's space came to.
@@ -35,7 +50,7 @@ pub enum SpaceLook {
 
 impl Reserve {
     pub fn new(bytes: u64) -> Reserve {
-        Reserve { bytes: AtomicU64::new(bytes) }
+        Reserve { bytes: AtomicU64::new(bytes), granted: AtomicU64::new(0) }
     }
 
     pub fn bytes(&self) -> u64 {
@@ -50,10 +65,18 @@ impl Reserve {
         (self.bytes() / BALLAST_OF_RESERVE).min(BALLAST_MAX) / BLOCK * BLOCK
     }
 
-    /// Whether `growth` more bytes in `folder` leave the reserve alone.
-    pub async fn has_room(&self, folder: &Path, growth: u64) -> Result<bool, IoError> {
+    /// Grants `growth` more bytes in `folder` if that leaves the reserve alone. Counted before the file system is asked,
+    /// so that of many who ask at once none is granted what another was.
+    pub async fn grant(&self, folder: &Path, growth: u64) -> Option<Grant<'_>> {
+        let granted = self.granted.fetch_add(growth, Ordering::Relaxed) + growth;
+        let grant = Grant { reserve: self, bytes: growth };
         let reserve = self.bytes();
-        Ok(reserve == 0 || fs::space(folder).await?.free >= reserve.saturating_add(growth))
+        if reserve == 0 {
+            return Some(grant);
+        }
+        // A disk whose space cannot be asked for is judged by what it says to the write itself.
+        let free = fs::space(folder).await.map_or(u64::MAX, |space| space.free);
+        (free >= reserve.saturating_add(granted)).then_some(grant)
     }
 
     /// Takes the ballast away if the disk is as good as full, and puts it back once there is room for it twice.

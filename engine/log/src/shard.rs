@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::device::{Device, DeviceLimits, DeviceStats};
 use crate::error::LogError;
 use crate::file_table::FileTable;
 use crate::index_cache::SegmentMemory;
-use crate::limits::{IDLE_CHECK_MS, INDEX_CACHE, TRIM_AFTER_RESTING, UNWRITTEN_BRAKE, UNWRITTEN_MAX};
+use crate::limits::{FULL_TELL_MS, IDLE_CHECK_MS, INDEX_CACHE, TRIM_AFTER_RESTING, UNWRITTEN_BRAKE, UNWRITTEN_MAX};
 use crate::partition::PartitionLog;
 use crate::shard_dir::ShardDir;
 
@@ -90,6 +90,8 @@ pub struct LogShard {
     /// Folders of deleted partitions by when they go, in ms, and in order. What a stop or a crash leaves is removed by
     /// `DataDir::remove_deleted` at the next start.
     removals: RefCell<BTreeMap<(i64, u64), PathBuf>>,
+    /// When the operator was last told of a full disk.
+    full_told_ms: Cell<Option<i64>>,
     next_id: Cell<u64>,
     unwritten: Cell<u64>,
     room: Notify,
@@ -112,6 +114,7 @@ impl LogShard {
             dirs: RefCell::default(),
             partitions: RefCell::default(),
             removals: RefCell::default(),
+            full_told_ms: Cell::new(None),
             next_id: Cell::new(0),
             unwritten: Cell::new(0),
             room: Notify::new(),
@@ -284,6 +287,16 @@ fn logs_changed(partitions: &BTreeMap<PartitionKey, Rc<PartitionLog>>) -> bool {
 }
 
 impl LogShard {
+    /// Tells the operator that producers are held up, at most once a minute.
+    pub(crate) fn tell_full(&self, folder: &Path, error: &LogError) {
+        let now_ms = clock::now_ms();
+        if self.full_told_ms.get().is_some_and(|told_ms| now_ms - told_ms < FULL_TELL_MS) {
+            return;
+        }
+        self.full_told_ms.set(Some(now_ms));
+        eprintln!("ringlog: producers are asked to try again, {} is full: {error}", folder.display());
+    }
+
     /// Removes a folder once `delay_ms` are over. A list instead of a task each: topics of thousands of partitions go at
     /// once.
     pub(crate) fn remove_later(self: &Rc<Self>, folder: PathBuf, delay_ms: i64) {
@@ -335,7 +348,8 @@ async fn idle_loop(shard: Weak<LogShard>, stop: Rc<Notify>) {
         }
         let removed = shard.remove_due(clock::now_ms()).await;
         if resting >= TRIM_AFTER_RESTING || removed >= TRIM_AFTER_RESTING {
-            runtime::buffers::give_back();
+            // It takes milliseconds: not on the shard.
+            let _ = runtime::spawn_blocking(runtime::buffers::give_back).await;
         }
     }
 }

@@ -58,7 +58,7 @@ pub struct Summary {
 }
 
 /// The whole life of a shard. The error is a sentence about its end.
-pub async fn run_shard(boot: Arc<Boot>, context: ShardContext) -> Result<(), String> {
+pub async fn run_shard(boot: Arc<Boot>, context: ShardContext) -> Result<bool, String> {
     let shard = match begin(&boot, &context).await {
         Ok((shard, summary)) => {
             let _ = boot.ready.send(Ok(summary));
@@ -225,7 +225,8 @@ async fn register(boot: &Boot, cluster: &Cluster) -> Result<(), MetadataError> {
 }
 
 /// The clean end. Shard 0 waits for the others before the folder is called clean.
-async fn end(boot: &Boot, shard: &Rc<Shard>) -> Result<(), String> {
+/// Gives whether the folder is called clean.
+async fn end(boot: &Boot, shard: &Rc<Shard>) -> Result<bool, String> {
     shard.begin_stop();
     shard.connections.close_all().await;
     groups::stop(shard).await;
@@ -238,7 +239,7 @@ async fn end(boot: &Boot, shard: &Rc<Shard>) -> Result<(), String> {
     clean &= closed.is_ok();
     if shard.index != 0 {
         let _ = boot.stopped.send(clean);
-        return Ok(());
+        return Ok(clean);
     }
     for _ in 1..shard.post.shards() {
         clean &= boot.stopped_others.recv_async().await.unwrap_or(false);
@@ -249,7 +250,7 @@ async fn end(boot: &Boot, shard: &Rc<Shard>) -> Result<(), String> {
     if clean {
         shard.facts.data_dir.close_clean().await.map_err(|e| e.to_string())?;
     }
-    Ok(())
+    Ok(clean)
 }
 
 /// Whether this shard knows the end of every log that is its own. After a clean start the checkpoint does; after an unclean

@@ -108,7 +108,7 @@ impl std::error::Error for StartError {}
 pub struct Node {
     acceptor: Option<Acceptor>,
     stops: Vec<flume::Sender<()>>,
-    running: RunningShards<Result<(), String>>,
+    running: RunningShards<Result<bool, String>>,
 }
 
 impl Node {
@@ -178,13 +178,13 @@ impl Node {
     }
 
     /// Stops cleanly: connections end, logs are closed, the data folder is marked clean. The error is a sentence.
-    pub fn stop(mut self) -> Result<(), String> {
+    pub fn stop(mut self) -> Result<bool, String> {
         self.acceptor.take();
         for stop in &self.stops {
             let _ = stop.send(());
         }
         let results = self.running.join().map_err(|e| e.to_string())?;
-        results.into_iter().collect()
+        results.into_iter().try_fold(true, |clean, one| Ok(clean & one?))
     }
 }
 

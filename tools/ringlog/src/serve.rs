@@ -83,8 +83,11 @@ pub fn run(args: &ServeArgs) -> Result<(), String> {
     let signal = signals::wait();
     signals::unblock();
     eprintln!("ringlog: stopping ({})", if signal == signals::Stop::Interrupt { "Ctrl-C" } else { "SIGTERM" });
-    node.stop()?;
-    eprintln!("ringlog: stopped cleanly");
+    if node.stop()? {
+        eprintln!("ringlog: stopped cleanly");
+    } else {
+        eprintln!("ringlog: stopped; the next start looks at the ends of the logs, as after a crash");
+    }
     Ok(())
 }
 

@@ -20,6 +20,7 @@ use crate::format::partition_metadata;
 use crate::limits::{
     BLOCK, INDEX_TAIL_ENTRIES, MAX_SEGMENT, PREALLOCATE_MAX, PREALLOCATE_MIN, RECOVERY_POINT_BYTES, SMALL_FILE,
 };
+use crate::reserve::Grant;
 use crate::segment::{Fill, path};
 use crate::shard::close_files;
 use crate::tail::Parts;
@@ -211,8 +212,9 @@ impl PartitionLog {
             // A rolled segment gets no more than it holds.
             (segment.allocated, if job.draining { end } else { wanted.min(limit).max(end) })
         };
-        let size = self.beside_reserve(allocated, size, end).await?;
+        let (size, grant) = self.beside_reserve(allocated, size, end).await?;
         file.preallocate(size).await?;
+        drop(grant);
         if let Some(segment) = self.state.borrow_mut().open_segment_mut(job.segment_base) {
             segment.allocated = size;
         }
@@ -220,14 +222,19 @@ impl PartitionLog {
     }
 
     /// How far a segment may be extended: as wanted, else as far as it must be for what is pending, else not at all.
-    async fn beside_reserve(&self, allocated: u64, wanted: u64, needed: u64) -> Result<u64, LogError> {
+    async fn beside_reserve(
+        &self,
+        allocated: u64,
+        wanted: u64,
+        needed: u64,
+    ) -> Result<(u64, Option<Grant<'_>>), LogError> {
         if self.uses_reserve {
-            return Ok(wanted);
+            return Ok((wanted, None));
         }
         let dir = &self.home.dir;
         for size in [wanted, needed] {
-            if dir.reserve().has_room(dir.path(), size - allocated).await? {
-                return Ok(size);
+            if let Some(grant) = dir.reserve().grant(dir.path(), size - allocated).await {
+                return Ok((size, Some(grant)));
             }
         }
         let held_back = dir.reserve().bytes();
@@ -406,7 +413,8 @@ impl PartitionLog {
     }
 
     /// The disk is full: appends are refused until a retry of what is pending succeeds.
-    pub(crate) fn brake(self: &Rc<Self>, _error: &LogError) {
+    pub(crate) fn brake(self: &Rc<Self>, error: &LogError) {
+        self.shard.tell_full(self.home.dir.path(), error);
         self.full.set(true);
         self.state.borrow_mut().active.preallocate = PREALLOCATE_MIN;
         let me = self.clone();

@@ -57,3 +57,18 @@ fn the_ballast_comes_with_room_and_goes_without_a_reserve() {
         assert_eq!(dir.mind_space().await.unwrap(), SpaceLook::Nothing);
     });
 }
+
+#[test]
+fn what_is_granted_counts_until_it_is_taken() {
+    run(|| async {
+        let temp = TempDir::new("log-grants");
+        let free = runtime::fs::space(temp.path()).await.unwrap().free;
+        // Half of what is free is held back; other programs may take some meanwhile.
+        let reserve = crate::reserve::Reserve::new(free / 2);
+        let first = reserve.grant(temp.path(), free / 4).await;
+        assert!(first.is_some());
+        assert!(reserve.grant(temp.path(), free / 3).await.is_none(), "a quarter is promised already");
+        drop(first);
+        assert!(reserve.grant(temp.path(), free / 3).await.is_some());
+    });
+}

@@ -19,6 +19,7 @@ use runtime::{Notify, TaskGroup, TaskHandle, fs, spawn};
 
 use crate::error::LogError;
 use crate::limits::ROUND_PARTITIONS;
+use crate::mutants::{Mutant, active};
 use crate::partition::PartitionLog;
 use crate::partition::commit::Written;
 
@@ -47,6 +48,11 @@ impl Committer {
     pub fn register(&self, log: Rc<PartitionLog>) {
         self.dirty.borrow_mut().push_back(log);
         self.ready.notify();
+    }
+
+    #[cfg(feature = "sim")]
+    pub fn abandon(&self) {
+        drop(std::mem::take(&mut *self.dirty.borrow_mut()));
     }
 
     pub fn rounds(&self) -> u64 {
@@ -119,6 +125,9 @@ async fn sync_stage(written: VecDeque<Written>, lanes: usize) {
     let parents: BTreeSet<PathBuf> = written.iter().filter_map(|w| w.new_folder_in.clone()).collect();
     let mut failed = BTreeMap::new();
     for parent in parents {
+        if active(Mutant::FolderNameUnsynced) {
+            continue;
+        }
         if let Err(error) = fs::sync_dir(&parent).await {
             failed.insert(parent, LogError::from(error));
         }

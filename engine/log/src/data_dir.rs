@@ -22,6 +22,7 @@ use crate::format::identity::Identity;
 use crate::format::names::{self, METADATA_FILE};
 use crate::format::partition_metadata;
 use crate::limits::{CHECKPOINT_FILE, DIR_NAMES_MAX, SMALL_FILE};
+use crate::mutants::{Mutant, active};
 use crate::reserve::{self, Reserve, SpaceLook};
 
 const LOCK: &str = "ringlog.lock";
@@ -175,8 +176,10 @@ impl DataDir {
         if !self.marked_clean.load(Ordering::Acquire) {
             return Ok(());
         }
-        fs::remove_file(&self.path.join(CLEAN)).await?;
-        fs::sync_dir(&self.path).await?;
+        if !active(Mutant::CleanMarkKept) {
+            fs::remove_file(&self.path.join(CLEAN)).await?;
+            fs::sync_dir(&self.path).await?;
+        }
         self.marked_clean.store(false, Ordering::Release);
         Ok(())
     }
@@ -191,8 +194,9 @@ impl DataDir {
         let parts: Vec<&str> = listing.iter().map(|e| e.name.as_str()).filter(|n| is_part(n)).collect();
         let mut entries = self.read_parts(&parts).await?;
         let untouched = self.untouched(&listing, &entries);
-        if !self.was_clean && untouched.iter().any(CheckpointEntry::has_data) {
-            // No one opened these since the crash: their tails are not known, and nothing may vouch for them.
+        if !self.was_clean && !untouched.is_empty() {
+            // No one opened these since the crash: their tails are not known, and nothing may vouch for them. Also where
+            // the entry knows of no data: it says where the scan begins, and the folder is there.
             return Ok(());
         }
         entries.extend(untouched.into_iter().map(|e| (e.key, e)));
@@ -295,19 +299,34 @@ async fn read_topic_id(partition_dir: &Path) -> Result<Option<TopicId>, IoError>
 
 /// Makes a data folder and, where they are missing, those above it; their names survive a power cut.
 async fn make_data_folder(path: &Path) -> Result<(), IoError> {
-    let mut missing = Vec::new();
-    for folder in path.ancestors() {
-        if folder.as_os_str().is_empty() || fs::stat(folder).await?.is_some() {
+    if fs::stat(&path.join(CHECKPOINT)).await?.is_some() {
+        return Ok(());
+    }
+    let mut missing = BTreeSet::new();
+    let folders = || path.ancestors().filter(|folder| !folder.as_os_str().is_empty());
+    for folder in folders() {
+        if fs::stat(folder).await?.is_some() {
             break;
         }
-        missing.push(folder);
+        missing.insert(folder);
     }
     fs::create_dir_all(path).await?;
-    for made in missing {
-        let parent = made.parent().filter(|p| !p.as_os_str().is_empty());
-        fs::sync_dir(parent.unwrap_or(Path::new("."))).await?;
+    for folder in folders() {
+        let parent = folder.parent().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p });
+        let Some(parent) = parent else { break };
+        // Also the names that were there: whoever made them may have been killed before they were synced. Those may lie
+        // where we may not look, which is no reason not to start.
+        match fs::sync_dir(parent).await {
+            Err(error) if missing.contains(folder) || !is_refusal(error.kind()) => return Err(error),
+            _ => {}
+        }
     }
     Ok(())
+}
+
+fn is_refusal(kind: std::io::ErrorKind) -> bool {
+    use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    matches!(kind, PermissionDenied | ReadOnlyFilesystem | InvalidInput | Unsupported)
 }
 
 /// A damaged checkpoint is as good as none: the partitions are scanned then.

@@ -32,6 +32,10 @@ pub mod format;
 pub mod fuzz_targets;
 mod index_cache;
 pub mod limits;
+#[cfg(feature = "mutants")]
+pub mod mutants;
+#[cfg(not(feature = "mutants"))]
+mod mutants;
 mod partition;
 pub mod reserve;
 mod scan;
@@ -57,5 +61,5 @@ pub use scan::ReadLimits;
 pub use segment::Fill;
 pub use shard::{LogShard, LogShardConfig, LogShardStats, Opened};
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "sim")))]
 mod tests;

@@ -1,11 +1,14 @@
 //! Every bound of this crate, by name. Lengths are bytes unless the name says otherwise.
 
+/// The simulator reaches what begins at a limit in runs of a few thousand batches.
+const SMALL: bool = cfg!(feature = "sim");
+
 /// Direct I/O positions, lengths and memory are multiples of this.
 pub const BLOCK: u64 = 4096;
 /// First chunk of a partition that was cold.
 pub const CHUNK_MIN: usize = 16 << 10;
 /// Chunk of a hot partition. A batch that is larger gets a chunk of its own size.
-pub const CHUNK_MAX: usize = 1 << 20;
+pub const CHUNK_MAX: usize = if SMALL { 64 << 10 } else { 1 << 20 };
 /// Largest batch that the log takes: its position arithmetic stays within i32 whatever the segment size.
 pub const MAX_BATCH: usize = 512 << 20;
 /// Largest position within a segment file: Kafka's index holds it as i32.
@@ -14,7 +17,7 @@ pub const MAX_SEGMENT: u64 = i32::MAX as u64;
 pub const PREALLOCATE_MIN: u64 = 64 << 10;
 pub const PREALLOCATE_MAX: u64 = 64 << 20;
 /// One direct write or read is at most this long, whatever the configuration says.
-pub const IO_MAX: u64 = 1 << 20;
+pub const IO_MAX: u64 = if SMALL { 32 << 10 } else { 1 << 20 };
 /// Partitions in one commit round; the others wait for the next.
 pub const ROUND_PARTITIONS: usize = 1024;
 /// Writes and syncs of a shard in flight at once where nothing else is configured, and the most that may be.
@@ -43,13 +46,13 @@ pub const WATERMARK_WAITERS: usize = 65_536;
 /// Segments of a partition that were rolled in memory and are not yet sealed on disk.
 pub const DRAINING_SEGMENTS: usize = 64;
 /// Index entries of an active segment kept in memory before they go to its file.
-pub const INDEX_TAIL_ENTRIES: usize = 1024;
+pub const INDEX_TAIL_ENTRIES: usize = if SMALL { 8 } else { 1024 };
 /// Entries of an index file that are read at all (64 MiB; Kafka's own bound is 10 MiB).
 pub const INDEX_FILE_ENTRIES: usize = 8 << 20;
 /// Indexes of closed segments kept in memory, per shard.
 pub const INDEX_CACHE: usize = 32 << 20;
 /// A recovery point is renewed after this many bytes, so that a start after a crash scans little.
-pub const RECOVERY_POINT_BYTES: u64 = 64 << 20;
+pub const RECOVERY_POINT_BYTES: u64 = if SMALL { 48 << 10 } else { 64 << 20 };
 /// Milliseconds that renewals of recovery points may gather before the checkpoint is written.
 pub const CHECKPOINT_GATHER_MS: i64 = 200;
 /// Entries of leader-epoch-checkpoint; the oldest go first.
@@ -67,10 +70,10 @@ pub const SNAPSHOT_FILE: u64 = 256 << 20;
 /// Producer snapshots kept per partition.
 pub const SNAPSHOTS_KEPT: usize = 2;
 /// Read-ahead of closed segments into the page cache, least and most.
-pub const READ_AHEAD_MIN: u64 = 1 << 20;
-pub const READ_AHEAD_MAX: u64 = 4 << 20;
+pub const READ_AHEAD_MIN: u64 = if SMALL { 16 << 10 } else { 1 << 20 };
+pub const READ_AHEAD_MAX: u64 = if SMALL { 64 << 10 } else { 4 << 20 };
 /// Window of a header walk or segment scan on the pool thread.
-pub const SCAN_WINDOW: usize = 1 << 20;
+pub const SCAN_WINDOW: usize = if SMALL { 16 << 10 } else { 1 << 20 };
 /// Seconds without an append after which a durable partition gives its chunks back.
 pub const IDLE_AFTER_MS: i64 = 10_000;
 /// Milliseconds between two looks for idle partitions.
@@ -86,9 +89,9 @@ pub const DIR_NAMES_MAX: usize = 4 << 20;
 /// Parts (chunk rows, file ranges) that one read joins.
 pub const READ_PARTS: usize = 8;
 /// Distance of the places within a verified window where a file range may begin or end.
-pub const MARK_BYTES: u64 = 32 << 10;
+pub const MARK_BYTES: u64 = if SMALL { 8 << 10 } else { 32 << 10 };
 /// First read of a tail scan: most tails behind a recovery point are short.
-pub const RECOVERY_FIRST_READ: usize = 64 << 10;
+pub const RECOVERY_FIRST_READ: usize = if SMALL { 8 << 10 } else { 64 << 10 };
 
 /// Partitions that gave their chunks back at one look, from which on freed memory goes back to the operating system.
 pub const TRIM_AFTER_RESTING: usize = 256;

@@ -191,6 +191,7 @@ pub fn select(window: &[u8], from: Offset, limits: ReadLimits) -> Selection {
     let mut out = Selection { start: 0, end: 0, first_offset: from, next_offset: from, need: None, broken_at: None };
     let mut at = 0;
     let mut found = false;
+    let mut after = Offset(i64::MIN);
     while let Some(rest) = window.get(at..).filter(|r| r.len() >= LOG_OVERHEAD) {
         if rest.len() < HEADER_LEN {
             break;
@@ -199,6 +200,12 @@ pub fn select(window: &[u8], from: Offset, limits: ReadLimits) -> Selection {
             out.broken_at = Some(at);
             break;
         };
+        if header.base_offset < after {
+            // What a failed write or an earlier crash left behind the end of the log.
+            out.broken_at = Some(at);
+            break;
+        }
+        after = header.next_offset();
         let end = at + header.size();
         if header.last_offset() < from && !found {
             at = end;

@@ -1,25 +1,14 @@
 //! Tasks of a shard. Every task has a name and an owner; a panic in one ends the process with a sentence, because a
 //! shard with a dead task would keep clients waiting for ever.
 
-use std::cell::Cell;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::rc::Rc;
 
 use futures_lite::FutureExt;
 
-use crate::sync::{Notify, OneshotReceiver, oneshot};
+use crate::sync::oneshot;
 
-/// What came of a task: join it, or let it go on by itself by dropping the handle.
-#[derive(Debug)]
-pub struct TaskHandle<T>(OneshotReceiver<T>);
-
-impl<T> TaskHandle<T> {
-    /// Waits for the task's result. `None` only when the shard ends first.
-    pub async fn join(self) -> Option<T> {
-        self.0.await
-    }
-}
+pub use crate::task_group::{TaskGroup, TaskHandle};
 
 /// Starts a task on this shard. It may run up to its first wait before this returns: set up what it needs first.
 pub fn spawn<T: 'static>(name: &'static str, future: impl Future<Output = T> + 'static) -> TaskHandle<T> {
@@ -31,7 +20,7 @@ pub fn spawn<T: 'static>(name: &'static str, future: impl Future<Output = T> + '
         }
     })
     .detach();
-    TaskHandle(receiver)
+    TaskHandle::new(receiver)
 }
 
 /// Text of a panic's payload.
@@ -71,49 +60,6 @@ pub async fn spawn_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send +
             std::panic::catch_unwind(AssertUnwindSafe(work)).map_err(|p| BlockingPanic(panic_text(&*p).to_string()))
         })
         .await
-}
-
-/// Tasks with one owner that waits for all of them.
-#[derive(Clone, Debug, Default)]
-pub struct TaskGroup {
-    state: Rc<GroupState>,
-}
-
-#[derive(Debug, Default)]
-struct GroupState {
-    running: Cell<usize>,
-    ended: Notify,
-}
-
-impl TaskGroup {
-    pub fn new() -> TaskGroup {
-        TaskGroup::default()
-    }
-
-    pub fn spawn(&self, name: &'static str, future: impl Future<Output = ()> + 'static) {
-        let state = self.state.clone();
-        state.running.set(state.running.get() + 1);
-        spawn(name, async move {
-            future.await;
-            state.running.set(state.running.get() - 1);
-            state.ended.notify();
-        });
-    }
-
-    pub fn running(&self) -> usize {
-        self.state.running.get()
-    }
-
-    /// Resolves when none runs any more.
-    pub async fn wait(&self) {
-        loop {
-            let seen = self.state.ended.version();
-            if self.state.running.get() == 0 {
-                return;
-            }
-            self.state.ended.changed_since(seen).await;
-        }
-    }
 }
 
 /// Gives other tasks of the shard a turn. Sockets and timers are only looked at every preempt interval while tasks stay

@@ -1,5 +1,6 @@
 //! A panic in a task ends the process with a sentence; no client waits for a dead task.
 #![allow(clippy::unwrap_used)]
+#![cfg(not(feature = "sim"))]
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;

@@ -1,5 +1,6 @@
 //! What the event loop promises, driven on real shards.
 #![allow(clippy::unwrap_used)]
+#![cfg(not(feature = "sim"))]
 
 use std::cell::Cell;
 use std::io::{Read, Write};

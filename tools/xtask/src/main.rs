@@ -2,6 +2,7 @@
 
 mod fuzz;
 mod generate;
+mod sim;
 mod tidy;
 
 use std::process::ExitCode;
@@ -10,6 +11,8 @@ const USAGE: &str = "usage: cargo xtask <subcommand>
   generate [--check]   write net/wire/src/generated from net/wire/schema; --check: only say whether it is current
   fuzz <target>|all [--seconds N] [--seed N] | --list | <target> --replay FILE
                        feed a decoder mutated valid input; a panic is a finding
+  sim [--seeds A..B] [--jobs N] [--mutants] | --seed N
+                       the log on a simulated disk: seeded faults, crashes, and a checker
   tidy                 check crate arrows, sizes, banned names and the README's map";
 
 fn main() -> ExitCode {
@@ -21,6 +24,7 @@ fn main() -> ExitCode {
     let outcome = match subcommand {
         "fuzz" => fuzz::run(rest),
         "generate" => generate::run(rest),
+        "sim" => sim::run(rest),
         "tidy" => tidy::run(&root()),
         _ => Err(USAGE.to_owned()),
     };

@@ -21,7 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("net/client", &["model", "runtime", "wire"]),
     ("net/server", &["model", "runtime", "log", "metadata", "replica", "coordinator", "wire", "client"]),
     ("tools/ringlog", &["model", "runtime", "log", "replica", "coordinator", "server", "client", "wire", "tuning"]),
-    ("tools/xtask", &["model", "log", "metadata", "replica", "coordinator", "wire", "client"]),
+    ("tools/xtask", &["model", "runtime", "log", "metadata", "replica", "coordinator", "wire", "client"]),
     ("tools/e2e", &["model", "wire"]),
     ("bench", &["model", "runtime", "log", "replica", "wire", "client", "server"]),
     ("tuning", &[]),

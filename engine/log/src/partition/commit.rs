@@ -20,6 +20,7 @@ use crate::format::partition_metadata;
 use crate::limits::{
     BLOCK, INDEX_TAIL_ENTRIES, MAX_SEGMENT, PREALLOCATE_MAX, PREALLOCATE_MIN, RECOVERY_POINT_BYTES, SMALL_FILE,
 };
+use crate::mutants::{Mutant, active};
 use crate::reserve::Grant;
 use crate::segment::{Fill, path};
 use crate::shard::close_files;
@@ -105,7 +106,9 @@ impl PartitionLog {
         match self.write_job(job).await {
             Ok(written) => {
                 let failed_meanwhile = !self.wrote(&job);
+                self.mutate_written(&job);
                 if !failed_meanwhile && !job.draining {
+                    self.syncing.set(self.syncing.get() + 1);
                     return Some(written);
                 }
                 if !failed_meanwhile {
@@ -156,9 +159,10 @@ impl PartitionLog {
             }
         }
         fs::create_dir_all(self.dir()).await?;
-        // Synced before the segment's file is made; the folder's own sync follows with the segment's.
+        // Durable with its name before the segment's file is made: a segment without it would be nobody's.
         let text = partition_metadata::encode(self.key().topic_id);
         fs::write_tail(&metadata, 0, text.into_bytes(), true).await?;
+        fs::sync_dir(self.dir()).await?;
         self.folder_made.set(true);
         Ok(Some(parent))
     }
@@ -171,8 +175,12 @@ impl PartitionLog {
         }
         self.home.probe().await?;
         let mode = if create { OpenMode::Create } else { OpenMode::ReadWrite };
+        let cuts = self.cuts.get();
         let file = DirectFile::open(&path(self.dir(), base, FileKind::Log), mode).await?;
-        close_files(self.shard.files.insert(key, file.clone()));
+        // Otherwise it may be a file that a truncation removed: good for this reader, not for the next writer.
+        if cuts == self.cuts.get() {
+            close_files(self.shard.files.insert(key, file.clone()));
+        }
         Ok(file)
     }
 
@@ -328,6 +336,16 @@ impl PartitionLog {
         true
     }
 
+    /// Nothing, but for two mutants that count on a write without its sync.
+    fn mutate_written(&self, job: &Job) {
+        if active(Mutant::AnswerBeforeSync) {
+            self.advance_durable(job.fill.next_offset);
+        }
+        if active(Mutant::CheckpointAhead) && !job.draining {
+            self.put_recovery_point(job.segment_base, job.fill, job.index_entries, job.time_entries);
+        }
+    }
+
     /// The sync stage of a round.
     pub(crate) async fn sync_written(self: Rc<Self>, written: Written, folder_error: Option<LogError>) {
         let memory = self.state.borrow().config.durability == Durability::Memory;
@@ -344,15 +362,23 @@ impl PartitionLog {
             }
             Err(error) => self.poison(&error),
         }
+        self.syncing.set(self.syncing.get() - 1);
         self.step_done();
     }
 
     async fn sync_files(&self, written: &Written) -> Result<(), LogError> {
-        self.sync_direct(&written.file).await?;
+        if !active(Mutant::SyncLeftOut) {
+            match self.sync_direct(&written.file).await {
+                Err(_) if active(Mutant::SyncRetried) => self.sync_direct(&written.file).await?,
+                synced => synced?,
+            }
+        }
         let base = written.job.segment_base;
         // Not only with the first byte: that may have been written when the topic asked for memory only.
         if self.state.borrow().open_segment(base).is_some_and(|s| !s.name_synced) {
-            fs::sync_dir(self.dir()).await?;
+            if !active(Mutant::SegmentNameUnsynced) {
+                fs::sync_dir(self.dir()).await?;
+            }
             if let Some(segment) = self.state.borrow_mut().open_segment_mut(base) {
                 segment.name_synced = true;
             }

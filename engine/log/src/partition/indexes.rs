@@ -115,6 +115,7 @@ impl PartitionLog {
                 return Ok(cached);
             }
         }
+        let cuts = self.cuts.get();
         let file = path(self.dir(), segment.base_offset, FileKind::Index);
         let mut bytes = fs::read_if_there(&file, INDEX_FILE).await?.unwrap_or_default();
         bytes.truncate(in_file as usize * index::ENTRY_LEN);
@@ -122,7 +123,7 @@ impl PartitionLog {
         let entries = index::decode(&bytes, MAX_SEGMENT).unwrap_or_default();
         let len = bytes.len();
         // Sealed meanwhile: the key means the whole index now, which this is not.
-        if self.state.borrow().open_segment(segment.base_offset).is_none() {
+        if cuts != self.cuts.get() || self.state.borrow().open_segment(segment.base_offset).is_none() {
             return Ok(Rc::new(entries));
         }
         Ok(self.shard.memory.indexes.insert(key, entries, len))
@@ -133,12 +134,16 @@ impl PartitionLog {
         if let Some(cached) = self.shard.memory.indexes.get(key) {
             return Ok(cached);
         }
+        let cuts = self.cuts.get();
         let file = path(self.dir(), segment.base_offset, FileKind::Index);
         let bytes = fs::read_if_there(&file, INDEX_FILE).await?;
         let entries = match bytes.and_then(|bytes| index::decode(&bytes, segment.size)) {
             Some(entries) => entries,
             None => self.rebuild_indexes(segment).await?.0,
         };
+        if cuts != self.cuts.get() {
+            return Ok(Rc::new(entries));
+        }
         let len = entries.len() * index::ENTRY_LEN;
         Ok(self.shard.memory.indexes.insert(key, entries, len))
     }
@@ -148,6 +153,7 @@ impl PartitionLog {
         if let Some(cached) = self.shard.memory.time_indexes.get(key) {
             return Ok(cached);
         }
+        let cuts = self.cuts.get();
         let file = path(self.dir(), segment.base_offset, FileKind::TimeIndex);
         let bytes = fs::read_if_there(&file, TIME_INDEX_FILE).await?;
         let last_relative = segment.next_offset.0 - segment.base_offset.0 - 1;
@@ -156,6 +162,9 @@ impl PartitionLog {
             Some(entries) if !entries.is_empty() || segment.size == 0 => entries,
             _ => self.rebuild_indexes(segment).await?.1,
         };
+        if cuts != self.cuts.get() {
+            return Ok(Rc::new(entries));
+        }
         let len = entries.len() * time_index::ENTRY_LEN;
         Ok(self.shard.memory.time_indexes.insert(key, entries, len))
     }

@@ -11,9 +11,9 @@ use super::{PartitionLog, Start, State};
 use crate::error::LogError;
 use crate::format::checkpoint::CheckpointEntry;
 use crate::format::epochs::EpochHistory;
-use crate::format::names::{self, FileKind};
+use crate::format::names;
 use crate::partition::snapshots::RecoveryPoint;
-use crate::segment::{Fill, GrowingIndex, OpenSegment, path};
+use crate::segment::{Fill, GrowingIndex, OpenSegment};
 use crate::shard::{LogShard, close_files};
 use crate::tail::Tail;
 use crate::{Durability, PartitionSpec};
@@ -168,25 +168,13 @@ impl PartitionLog {
             }
             self.state.borrow_mut().active.allocated = size;
         }
+        // Synced, names too: the checkpoint counts on the entries, and the next start does not look for them. Kafka's tools
+        // expect both files, if only empty ones.
         self.lock_indexes().await;
-        let flushed = self.flush_active_indexes(false).await;
+        let flushed = self.flush_active_indexes(true).await;
         self.unlock_indexes();
         flushed?;
-        self.make_index_files(base).await
-    }
-
-    /// Kafka's tools expect both files, if only empty ones.
-    async fn make_index_files(&self, base: Offset) -> Result<(), LogError> {
-        let (index, times) = {
-            let state = self.state.borrow();
-            (state.active.index.len(), state.active.time_index.len())
-        };
-        for (kind, entries) in [(FileKind::Index, index), (FileKind::TimeIndex, times)] {
-            if entries == 0 {
-                fs::write(&path(self.dir(), base, kind), Vec::new()).await?;
-            }
-        }
-        Ok(())
+        Ok(fs::sync_dir(self.dir()).await?)
     }
 
     /// Deletes the partition: the folder is renamed, durably, and unlinked after `file.delete.delay.ms`.

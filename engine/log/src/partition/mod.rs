@@ -111,6 +111,8 @@ pub struct PartitionLog {
     pub(crate) queued: Cell<bool>,
     /// Commit steps under way.
     pub(crate) in_flight: Cell<u32>,
+    /// Written ranges that wait for their sync stage or are in it.
+    pub(crate) syncing: Cell<u32>,
     /// The oldest draining segment is being sealed.
     pub(crate) sealing: Cell<bool>,
     /// Index entries are on their way to their files.
@@ -119,6 +121,8 @@ pub struct PartitionLog {
     pub(crate) paused: Cell<u32>,
     /// A truncation is under way: appends are refused for the moment.
     pub(crate) cutting: Cell<bool>,
+    /// Counts truncations: what was opened or read before one says nothing about a segment of the same name after it.
+    pub(crate) cuts: Cell<u64>,
     pub(crate) closed: Cell<bool>,
     /// The folder was renamed away.
     pub(crate) deleted: Cell<bool>,
@@ -164,10 +168,12 @@ impl PartitionLog {
             settled: Notify::new(),
             queued: Cell::new(false),
             in_flight: Cell::new(0),
+            syncing: Cell::new(0),
             sealing: Cell::new(false),
             flushing: Cell::new(false),
             paused: Cell::new(0),
             cutting: Cell::new(false),
+            cuts: Cell::new(0),
             closed: Cell::new(false),
             deleted: Cell::new(false),
             folder_made: Cell::new(start.folder_made),

@@ -229,7 +229,13 @@ impl PartitionLog {
     }
 
     /// Checks the CRC of what was chosen; the batches before a damaged one are still good.
-    fn checked(&self, base: Offset, position: u64, bytes: &Bytes, found: Selection) -> Result<ReadSlices, LogError> {
+    pub(crate) fn checked(
+        &self,
+        base: Offset,
+        position: u64,
+        bytes: &Bytes,
+        found: Selection,
+    ) -> Result<ReadSlices, LogError> {
         let mut at = found.start;
         let mut next_offset = found.first_offset;
         while at < found.end {

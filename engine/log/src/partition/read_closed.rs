@@ -103,7 +103,7 @@ impl PartitionLog {
                 None => return Ok(None),
             },
         };
-        self.cut_window(&file, &window, from, limits).await.map(Some)
+        self.cut_window(&file, segment.base_offset, &window, from, limits).await.map(Some)
     }
 
     /// Whether nobody read this offset lately. The first reader of a range reads it past the page cache, into memory that is
@@ -131,6 +131,7 @@ impl PartitionLog {
         segment: SegmentRef,
         from: Offset,
     ) -> Result<Option<Rc<VerifiedWindow>>, LogError> {
+        let cuts = self.cuts.get();
         let before = self.window_before(segment, from).filter(|w| w.next_offset == from);
         // A reader that goes on where the last window ended will want the rest too.
         let mut len = if before.is_some() { READ_AHEAD_MAX } else { READ_AHEAD_MIN };
@@ -143,6 +144,7 @@ impl PartitionLog {
             let check = move |bytes: &[u8]| (bytes.len() as u64 == len_now, check_window(bytes, position, from));
             let (whole, checked) = file.look(position, len_now as usize, check).await?;
             match checked {
+                Checked::Window(window) if cuts != self.cuts.get() => return Ok(Some(Rc::new(window))),
                 Checked::Window(window) => {
                     let key = (self.id, segment.base_offset, window.first_offset);
                     let bytes = size_of::<VerifiedWindow>() + window.marks.len() * size_of::<(Offset, u64)>();
@@ -168,6 +170,7 @@ impl PartitionLog {
     async fn cut_window(
         &self,
         file: &SharedFile,
+        base: Offset,
         window: &VerifiedWindow,
         from: Offset,
         limits: ReadLimits,
@@ -183,18 +186,36 @@ impl PartitionLog {
         {
             let len = end - start;
             if !file.is_resident(start, len) {
-                file.read(start, len as usize).await?;
+                // It left the page cache since it was verified, and may come back damaged: what comes is looked at, and the
+                // next reader verifies the window anew.
+                self.shard.memory.windows.remove((self.id, base, window.first_offset));
+                let bytes = Bytes::from(file.read(start, len as usize).await?);
+                return self.select_checked(base, start, &bytes, from, limits);
             }
             let slice = Slice::File { file: file.clone(), position: start, len };
             return Ok(ReadSlices::one(slice, from, next_offset));
         }
         let end = ends.clone().next().map_or(window.end, |(_, position)| position);
         let bytes = Bytes::from(file.read(start, (end - start) as usize).await?);
-        let found = select(&bytes, from, limits);
-        if found.start == found.end {
-            return Ok(ReadSlices::empty(from));
+        self.select_checked(base, start, &bytes, from, limits)
+    }
+
+    /// Chooses from bytes that begin with a batch at `position`, and checks what it chose.
+    fn select_checked(
+        &self,
+        base: Offset,
+        position: u64,
+        bytes: &Bytes,
+        from: Offset,
+        limits: ReadLimits,
+    ) -> Result<ReadSlices, LogError> {
+        let found = select(bytes, from, limits);
+        if found.start < found.end {
+            return self.checked(base, position, bytes, found);
         }
-        let slice = Slice::Bytes(bytes.slice(found.start..found.end));
-        Ok(ReadSlices::one(slice, found.first_offset, found.next_offset))
+        match found.broken_at {
+            Some(at) => Err(self.corrupt(base, position + at as u64, "no batch begins here".into())),
+            None => Ok(ReadSlices::empty(from)),
+        }
     }
 }

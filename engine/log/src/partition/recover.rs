@@ -18,6 +18,7 @@ use crate::format::epochs::EpochHistory;
 use crate::format::names::{self, EPOCHS_FILE, FileKind, METADATA_FILE, parse_file_name};
 use crate::format::{index, partition_metadata, time_index};
 use crate::limits::{RECOVERY_FIRST_READ, SCAN_WINDOW, SMALL_FILE};
+use crate::mutants::{Mutant, active};
 use crate::scan::{SegmentScan, Step};
 use crate::segment::{Fill, GrowingIndex, OpenSegment, path};
 use crate::shard::LogShard;
@@ -93,6 +94,11 @@ impl PartitionLog {
         if !check_owner(&dir, &spec, &folder).await? {
             return Ok(PartitionLog::fresh(shard, spec, Offset::ZERO));
         }
+        if folder.logs.is_empty() {
+            // Its maker may have been killed between the write and the sync that comes before the first segment.
+            let text = partition_metadata::encode(spec.key.topic_id);
+            fs::write_tail(&dir.join(METADATA_FILE), 0, text.into_bytes(), true).await?;
+        }
         for name in &folder.leftovers {
             fs::remove_file(&dir.join(name)).await?;
         }
@@ -161,13 +167,15 @@ async fn recover_tail(
         scan: None,
         from: ScanFrom { fill: Fill::empty(base), index_entries: 0, time_entries: 0 },
     };
+    // Offsets below it were given away once, whatever became of the records: the log never ends there again.
+    let log_start = entry.map_or(Offset::ZERO, |e| e.log_start_offset);
     let vouched_base = entry.map(|e| vouched_base(dir, folder, e)).transpose()?;
     let Some((&base, &len)) = folder.logs.last_key_value() else {
-        return Ok(fresh_at(vouched_base.unwrap_or(Offset::ZERO)));
+        return Ok(fresh_at(vouched_base.unwrap_or(Offset::ZERO).max(log_start)));
     };
     if let Some(vouched) = vouched_base.filter(|v| *v > base) {
         // Rolled, and nothing of the next segment reached the disk.
-        return Ok(fresh_at(vouched));
+        return Ok(fresh_at(vouched.max(log_start)));
     }
     let from = match entry {
         Some(e) if e.segment_base == base && e.fill.size <= len && folder.has_indexes(e) => {
@@ -175,11 +183,15 @@ async fn recover_tail(
         }
         _ => ScanFrom { fill: Fill::empty(base), index_entries: 0, time_entries: 0 },
     };
+    let from = if active(Mutant::IndexTrusted) { from_index(dir, base, len).await?.unwrap_or(from) } else { from };
     let scan = scan_tail(home, dir, spec, base, len, &from, history).await?;
     let entry = entry.filter(|e| e.segment_base == base);
     if let Some(entry) = entry.filter(|e| scan.fill.size < e.fill.size) {
         let why = format!("{} bytes of it were on disk once", entry.fill.size);
         return Err(LogError::Corrupt { path: path(dir, base, FileKind::Log), position: scan.fill.size, why });
+    }
+    if scan.fill.next_offset < log_start {
+        return Ok(fresh_at(log_start));
     }
     // The file's own time: appends after the recovery point are in it, and the entry's times may be another segment's.
     let stat = fs::stat(&path(dir, base, FileKind::Log)).await?;
@@ -197,6 +209,17 @@ async fn recover_tail(
     Ok(RecoveredTail { active, scan: Some(scan), from })
 }
 
+/// [`Mutant::IndexTrusted`]: from the batch of the last index entry, as if all before it had to be there.
+async fn from_index(dir: &Path, base: Offset, len: u64) -> Result<Option<ScanFrom>, LogError> {
+    let bytes = fs::read_if_there(&path(dir, base, FileKind::Index), SMALL_FILE as usize).await?;
+    let entries = bytes.and_then(|bytes| index::decode(&bytes, len)).unwrap_or_default();
+    let [.., before, last] = entries[..] else { return Ok(None) };
+    let mut fill = Fill::empty(base);
+    fill.size = u64::from(last.position.unsigned_abs());
+    fill.next_offset = Offset(base.0 + i64::from(before.relative) + 1);
+    Ok(Some(ScanFrom { fill, index_entries: entries.len() as u32 - 1, time_entries: 0 }))
+}
+
 /// First offset of the segment that the checkpoint's recovery point lies in. Its file has to be there if it vouches for
 /// bytes in it, unless the log start has passed them since.
 fn vouched_base(dir: &Path, folder: &Folder, entry: &CheckpointEntry) -> Result<Offset, LogError> {
@@ -206,6 +229,10 @@ fn vouched_base(dir: &Path, folder: &Folder, entry: &CheckpointEntry) -> Result<
     if entry.log_start_offset < entry.fill.next_offset {
         let file = names::file_name(entry.segment_base, FileKind::Log);
         return Err(LogError::BadFolder { path: dir.to_path_buf(), why: format!("{file} is missing") });
+    }
+    if folder.logs.range(entry.segment_base..).next().is_some() {
+        // It went below the log start, and a later one holds what came after.
+        return Ok(entry.segment_base);
     }
     Ok(entry.log_start_offset)
 }
@@ -227,6 +254,9 @@ async fn scan_tail(
     };
     let epoch = epoch.unwrap_or(LeaderEpoch::UNKNOWN);
     let mut scan = SegmentScan::new(base, from.fill, epoch, spec.config.index_interval_bytes);
+    if active(Mutant::TailCrcUnchecked) {
+        scan = scan.headers_only();
+    }
     let mut window = RECOVERY_FIRST_READ;
     loop {
         let left = len - scan.position();
@@ -275,7 +305,7 @@ async fn assemble(
     state.point.index_entries = from.index_entries;
     state.point.time_entries = from.time_entries;
     for snapshot in folder.snapshots {
-        if snapshot <= end {
+        if snapshot <= end || crate::mutants::active(Mutant::SnapshotAhead) {
             state.snapshots.push(snapshot);
         } else {
             fs::remove_file(&path(dir, snapshot, FileKind::Snapshot)).await?;

@@ -10,6 +10,7 @@ use super::segments::SegmentRef;
 use super::{PartitionLog, State};
 use crate::error::LogError;
 use crate::format::names::FileKind;
+use crate::mutants::{Mutant, active};
 use crate::segment::path;
 
 /// What a check removed.
@@ -138,6 +139,9 @@ impl PartitionLog {
         };
         if moved {
             self.put_checkpoint_entry();
+        }
+        if active(Mutant::UnlinkBeforeLogStart) {
+            return Ok(());
         }
         // Also when it was there already: an earlier move may not be on disk yet.
         self.home.flush().await

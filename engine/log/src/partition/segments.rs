@@ -131,8 +131,11 @@ impl PartitionLog {
         if let Some(file) = self.shard.shared_files.get(key) {
             return Ok(file);
         }
+        let cuts = self.cuts.get();
         let file = SharedFile::open(&path(self.dir(), base, FileKind::Log)).await?;
-        drop(self.shard.shared_files.insert(key, file.clone()));
+        if cuts == self.cuts.get() {
+            drop(self.shard.shared_files.insert(key, file.clone()));
+        }
         Ok(file)
     }
 }

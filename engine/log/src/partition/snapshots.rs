@@ -99,7 +99,10 @@ impl PartitionLog {
             me.unlock_indexes();
             // A failure keeps the older point: more to scan after a crash, nothing lost.
             if flushed.is_ok() && still_open && me.save_epochs_if_dirty(true).await.is_ok() {
-                me.put_recovery_point(base, fill, index, times);
+                // Sealed meanwhile: the next segment's beginning is the point by now, and this one would be a step back.
+                if me.state.borrow().open_segment(base).is_some() {
+                    me.put_recovery_point(base, fill, index, times);
+                }
             }
             me.step_done();
         });

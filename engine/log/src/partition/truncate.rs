@@ -9,8 +9,10 @@ use super::segments::SegmentRef;
 use crate::error::LogError;
 use crate::format::names::FileKind;
 use crate::limits::SCAN_WINDOW;
+use crate::mutants::{Mutant, active};
 use crate::scan::{SegmentScan, Step};
 use crate::segment::{Fill, GrowingIndex, OpenSegment, path};
+use crate::shard::close_files;
 
 /// Segment files of one segment.
 const SEGMENT_FILES: [FileKind; 4] = [FileKind::Log, FileKind::Index, FileKind::TimeIndex, FileKind::TxnIndex];
@@ -43,9 +45,22 @@ impl PartitionLog {
         let scan = self.scan_before(segment, offset).await?;
         self.touched.set(true);
         self.vouch_for_less(&scan).await?;
-        self.cut_files(segment, &scan).await?;
-        self.take_cut(segment, scan);
+        if let Err(error) = self.cut_durably(segment, scan).await {
+            // The files hold less than the log says, or may after a crash: nothing may be appended to that.
+            self.poison(&LogError::Storage(error.to_string().into()));
+            return Err(error);
+        }
         self.save_epochs_if_dirty(true).await
+    }
+
+    async fn cut_durably(&self, segment: SegmentRef, scan: SegmentScan) -> Result<(), LogError> {
+        self.cut_files(segment, &scan).await?;
+        if self.take_cut(segment, scan) {
+            // Otherwise a start after a crash would hide what is appended below the old one.
+            self.put_checkpoint_entry();
+            self.home.flush().await?;
+        }
+        Ok(())
     }
 
     /// What the segment holds below `offset`, from its headers.
@@ -88,6 +103,9 @@ impl PartitionLog {
         fs::sync_dir(self.dir()).await?;
         self.save_epochs_if_dirty(true).await?;
         self.put_recovery_point(base, Fill::empty(base), 0, 0);
+        if active(Mutant::TruncationUnsynced) {
+            return Ok(());
+        }
         self.home.flush().await
     }
 
@@ -101,23 +119,30 @@ impl PartitionLog {
             for kind in SEGMENT_FILES {
                 fs::remove_file(&path(self.dir(), base, kind)).await?;
             }
+            // One by one: a crash must not leave a later segment behind a missing one.
+            fs::sync_dir(self.dir()).await?;
         }
-        fs::sync_dir(self.dir()).await?;
         let file = self.direct_file(segment.base_offset, false).await?;
         file.truncate(scan.fill.size).await?;
-        self.sync_direct(&file).await?;
+        if !active(Mutant::TruncationUnsynced) {
+            self.sync_direct(&file).await?;
+        }
         for kind in [FileKind::Index, FileKind::TimeIndex] {
             fs::write_tail(&path(self.dir(), segment.base_offset, kind), 0, Vec::new(), true).await?;
         }
         Ok(())
     }
 
-    fn take_cut(&self, segment: SegmentRef, scan: SegmentScan) {
+    /// Gives whether the log start came down with the end: the batch that held it is gone.
+    fn take_cut(&self, segment: SegmentRef, scan: SegmentScan) -> bool {
         self.drop_tail();
+        // Readers may have opened again what was removed, or be about to keep what they read of it.
+        self.cuts.set(self.cuts.get() + 1);
+        close_files(self.shard.files.remove_log(self.id));
         self.shard.memory.forget_log(self.id);
         drop(self.shard.shared_files.remove_log(self.id));
         let end = scan.fill.next_offset;
-        {
+        let start_came_down = {
             let mut state = self.state.borrow_mut();
             let now_ms = state.active.last_append_ms;
             let mut active = OpenSegment::fresh(segment.base_offset, now_ms);
@@ -137,8 +162,12 @@ impl PartitionLog {
             state.closed_bytes = state.closed.iter().flatten().map(|s| s.size).sum();
             state.log_end = end;
             state.snapshot_mark = (segment.base_offset, state.active.fill.size);
-        }
+            let start_came_down = end < state.log_start;
+            state.log_start = state.log_start.min(end);
+            start_came_down
+        };
         self.written.reset(end);
         self.durable.reset(end);
+        start_came_down
     }
 }

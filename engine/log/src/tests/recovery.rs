@@ -253,3 +253,32 @@ fn a_data_folder_knows_its_owner() {
         assert!(matches!(dir.adopt(&other).await, Err(DataDirError::OtherCluster { .. })));
     });
 }
+
+#[test]
+fn a_recovery_point_in_a_segment_that_went_hides_no_later_one() {
+    run(|| async {
+        let temp = TempDir::new("log-old-point");
+        let node = Node::start(temp.path()).await;
+        let config = LogConfig { segment_bytes: 200, ..small() };
+        let log = node.open("t", config).await;
+        for i in 0..4 {
+            put(&log, &batch_of(&[i], 100)).await;
+        }
+        log.delete_records_before(Offset(2)).await.unwrap();
+        while segment_file(log.dir(), 0, "log").exists() {
+            runtime::clock::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        let old = Fill { size: 170, next_offset: Offset(1), ..Fill::empty(Offset(0)) };
+        log.put_recovery_point(Offset(0), old, 0, 0);
+        log.home.flush().await.unwrap();
+        put(&log, &batch_of(&[9], 100)).await;
+        drop(log);
+        node.crash().await;
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", config).await;
+        assert_eq!((log.log_start_offset(), log.log_end_offset()), (Offset(2), Offset(5)));
+        assert_eq!(read_all(&log, 2, 1 << 20).await, vec![(2, 1), (3, 1), (4, 1)]);
+        drop(log);
+        node.stop().await;
+    });
+}

@@ -177,3 +177,31 @@ fn the_name_of_a_file_is_synced_once_memory_is_not_enough_any_more() {
         node.stop().await;
     });
 }
+
+#[test]
+fn an_entry_that_knows_of_no_data_does_not_vouch_for_an_empty_log() {
+    run(|| async {
+        let temp = TempDir::new("log-empty-point");
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", small()).await;
+        put(&log, &batch(&[1, 1])).await;
+        put(&log, &batch(&[2])).await;
+        // The recovery point is the segment's beginning now.
+        log.truncate_to(Offset(2)).await.unwrap();
+        put(&log, &batch(&[3])).await;
+        drop(log);
+        node.crash().await;
+        // A start at which this partition cannot be opened; another one is, and all is stopped in order.
+        let node = Node::start(temp.path()).await;
+        let other = node.open("other", small()).await;
+        put(&other, &batch(&[1])).await;
+        drop(other);
+        node.stop().await;
+        let node = Node::start(temp.path()).await;
+        assert!(!node.dir.was_clean());
+        let log = node.open("t", small()).await;
+        assert_eq!(read_all(&log, 0, 3000).await, vec![(0, 2), (2, 1)]);
+        drop(log);
+        node.stop().await;
+    });
+}

@@ -232,3 +232,29 @@ fn a_failed_read_is_an_error_of_that_read_alone() {
         node.stop().await;
     });
 }
+
+#[test]
+fn a_cut_that_fails_half_way_lets_nothing_be_appended_behind_it() {
+    run(|| async {
+        let temp = TempDir::new("log-half-cut");
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        for i in 0..4 {
+            put(&log, &batch_of(&[i], 100)).await;
+        }
+        let path_part = "t-0/00000000000000000000.log".to_string();
+        faults::inject(Fault { operation: Operation::Sync, path_part, passes: 0, times: 1, errno: 5 });
+        assert!(log.truncate_to(Offset(2)).await.is_err());
+        assert_eq!(faults::clear(), 0);
+        // The file is shorter than the log by now, or will be.
+        assert!(matches!(log.append(&batch(&[1]), Patch::leader(EPOCH)), Err(LogError::Storage(_))));
+        assert!(node.shard.stop_clean().await.is_err());
+        drop((log, node));
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        assert_eq!(read_all(&log, 0, 1 << 20).await, vec![(0, 1), (1, 1)]);
+        assert_eq!(put(&log, &batch(&[1])).await.base_offset, Offset(2));
+        drop(log);
+        node.stop().await;
+    });
+}

@@ -81,3 +81,26 @@ fn a_cut_is_durable_and_appends_go_on_behind_it() {
         }
     });
 }
+
+#[test]
+fn the_log_start_comes_down_with_the_batch_that_held_it() {
+    run(|| async {
+        let temp = TempDir::new("log-cut-start");
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", small()).await;
+        put(&log, &batch(&[1, 1, 1])).await;
+        put(&log, &batch(&[2])).await;
+        log.delete_records_before(Offset(1)).await.unwrap();
+        log.truncate_to(Offset(1)).await.unwrap();
+        assert_eq!((log.log_start_offset(), log.log_end_offset()), (Offset(0), Offset(0)));
+        put(&log, &batch(&[3, 3])).await;
+        drop(log);
+        node.crash().await;
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", small()).await;
+        assert_eq!(log.log_start_offset(), Offset(0), "what was appended below the old start is not hidden");
+        assert_eq!(read_all(&log, 0, 3000).await, vec![(0, 2)]);
+        drop(log);
+        node.stop().await;
+    });
+}

@@ -1,0 +1,81 @@
+//! Faults put into this crate on purpose: the proof that the simulator finds what it is there to find. One at a time is
+//! chosen for the thread; without the feature `mutants` the question is a constant and costs nothing.
+
+/// What is left out or done in the wrong order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// The durable end moves although nothing was synced.
+    SyncLeftOut,
+    /// The durable end moves with the write, before its sync.
+    AnswerBeforeSync,
+    /// A start after a crash believes batch headers without checking the CRC.
+    TailCrcUnchecked,
+    /// The clean mark stays while appends go on.
+    CleanMarkKept,
+    /// A start after a crash takes the end of the index for proof of what lies before it.
+    IndexTrusted,
+    /// A sync that failed is tried again, and its success believed.
+    SyncRetried,
+    /// Files go before the new log start is on disk.
+    UnlinkBeforeLogStart,
+    /// A rolled segment counts as durable without its sync.
+    SealUnsynced,
+    /// The recovery point is renewed before what it covers was synced.
+    CheckpointAhead,
+    /// A new segment's name is not synced into its folder.
+    SegmentNameUnsynced,
+    /// A new folder's name is not synced into its parent.
+    FolderNameUnsynced,
+    /// The checkpoint still vouches for what a truncation cuts, and the cut is not synced.
+    TruncationUnsynced,
+    /// A producer snapshot beyond the log's end is kept at a start.
+    SnapshotAhead,
+}
+
+#[cfg(feature = "mutants")]
+mod chosen {
+    use std::cell::Cell;
+
+    use super::Mutant;
+
+    impl Mutant {
+        pub const ALL: &[Mutant] = &[
+            Mutant::SyncLeftOut,
+            Mutant::AnswerBeforeSync,
+            Mutant::TailCrcUnchecked,
+            Mutant::CleanMarkKept,
+            Mutant::IndexTrusted,
+            Mutant::SyncRetried,
+            Mutant::UnlinkBeforeLogStart,
+            Mutant::SealUnsynced,
+            Mutant::CheckpointAhead,
+            Mutant::SegmentNameUnsynced,
+            Mutant::FolderNameUnsynced,
+            Mutant::TruncationUnsynced,
+            Mutant::SnapshotAhead,
+        ];
+    }
+
+    thread_local! {
+        static CHOSEN: Cell<Option<Mutant>> = const { Cell::new(None) };
+    }
+
+    /// Chooses the mutant of this thread.
+    pub fn choose(mutant: Option<Mutant>) {
+        CHOSEN.set(mutant);
+    }
+
+    pub(crate) fn active(mutant: Mutant) -> bool {
+        CHOSEN.get() == Some(mutant)
+    }
+}
+
+#[cfg(feature = "mutants")]
+pub(crate) use chosen::active;
+#[cfg(feature = "mutants")]
+pub use chosen::choose;
+
+#[cfg(not(feature = "mutants"))]
+pub(crate) const fn active(_mutant: Mutant) -> bool {
+    false
+}

@@ -1,0 +1,317 @@
+//! Who works on a partition during a life: one writer, one reader, one janitor, at random and at the same time.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use log::{LogError, LogShard, PartitionLog, Patch, ReadLimits};
+use model::batch::patch_position;
+use model::builder::BatchBuilder;
+use model::{LeaderEpoch, Offset};
+use runtime::sim::{self, Dice};
+use runtime::{TaskGroup, clock};
+
+use super::expected::Expected;
+
+/// One partition during one life.
+pub struct Stage {
+    pub shard: Rc<LogShard>,
+    pub log: Rc<PartitionLog>,
+    pub expected: Rc<RefCell<Expected>>,
+    /// Faults were dealt to this life: operations may fail.
+    pub faulty: bool,
+    pub retains: bool,
+    /// A truncation and the janitor keep out of each other's way.
+    pub busy: Cell<bool>,
+    pub acknowledgements: TaskGroup,
+}
+
+fn below(dice: &mut Dice, low: i64, high: i64) -> i64 {
+    low + dice.below((high - low).max(0) as u64 + 1) as i64
+}
+
+impl Stage {
+    /// An error that this life's faults explain; any other is a violation.
+    pub fn allow(&self, what: &str, error: &LogError) {
+        self.expected.borrow_mut().failed(&self.log);
+        let damaged = self.expected.borrow().damaged;
+        let explained = match error {
+            LogError::Overloaded => true,
+            // What a failed sync took is gone before the partition knows of it.
+            LogError::Corrupt { .. } => damaged || self.faulty,
+            LogError::Storage(_) | LogError::Full(_) | LogError::Io(_) => self.faulty,
+            _ => false,
+        };
+        assert!(explained, "cannot {what}: {error}");
+        sim::note("error", [0, 0], || format!("{what}: {error}"));
+    }
+
+    pub async fn write(self: Rc<Self>, mut dice: Dice, turns: u64) {
+        for _ in 0..turns {
+            if self.log.failure().is_some() {
+                self.after_failure(&mut dice);
+                return;
+            }
+            match dice.below(100) {
+                0..=59 => self.append_some(&mut dice).await,
+                60..=69 => self.acknowledgements.wait().await,
+                70..=84 => clock::sleep(Duration::from_micros(dice.below(3000))).await,
+                85..=88 => self.roll().await,
+                89..=92 => self.truncate(&mut dice).await,
+                93..=94 => self.raise_epoch(),
+                95 => sim::jump_wall(below(&mut dice, -40_000, 40_000)),
+                96..=97 => clock::sleep(Duration::from_secs(12)).await,
+                _ => self.snapshot(&mut dice).await,
+            }
+        }
+        self.acknowledgements.wait().await;
+    }
+
+    fn after_failure(&self, dice: &mut Dice) {
+        self.expected.borrow_mut().failed(&self.log);
+        let refused = self.log.append(&batch(dice, 1), Patch::leader(LeaderEpoch(self.expected.borrow().epoch)));
+        assert!(refused.is_err(), "a partition took an append after it had failed");
+    }
+
+    async fn append_some(self: &Rc<Self>, dice: &mut Dice) {
+        self.shard.wait_room().await;
+        let (count, most) = match dice.below(100) {
+            0..=9 => (40, 100),
+            10..=69 => (1 + dice.below(6), 200),
+            70..=89 => (1 + dice.below(4), 3000),
+            90..=97 => (1 + dice.below(2), 20_000),
+            _ => (1, 150_000),
+        };
+        let mut last = None;
+        for _ in 0..count {
+            let mut bytes = batch(dice, most);
+            let (end, epoch) = (self.expected.borrow().end, LeaderEpoch(self.expected.borrow().epoch));
+            let mut patch = Patch::leader(epoch);
+            let mut at = end;
+            if dice.one_in(20) {
+                // As a follower, whose leader may have left a gap.
+                at += dice.below(3) as i64;
+                patch_position(&mut bytes, Offset(at), epoch);
+                patch = Patch::as_stored();
+            }
+            match self.log.append(&bytes, patch) {
+                Ok(appended) => {
+                    patch_position(&mut bytes, appended.base_offset, epoch);
+                    sim::note("append", [appended.base_offset.0 as u64, bytes.len() as u64], || {
+                        format!(
+                            "{} {}..{}: {} bytes",
+                            self.log.topic(),
+                            appended.base_offset,
+                            appended.next_offset,
+                            bytes.len()
+                        )
+                    });
+                    self.expected.borrow_mut().appended(at, appended, clock::wall_ms(), bytes);
+                    last = Some(appended.next_offset);
+                }
+                Err(error) => {
+                    self.allow("append", &error);
+                    clock::sleep(Duration::from_millis(300)).await;
+                    break;
+                }
+            }
+        }
+        if let Some(next) = last {
+            self.clone().acknowledge(next);
+        }
+    }
+
+    fn acknowledge(self: Rc<Self>, next: Offset) {
+        let group = self.acknowledgements.clone();
+        group.spawn("acknowledge", async move {
+            match self.log.wait_written(next).await {
+                Ok(()) => self.expected.borrow_mut().acknowledged_written(next.0),
+                Err(error) => return self.allow("write", &error),
+            }
+            match self.log.wait_durable(next).await {
+                Ok(()) => {
+                    sim::note("durable", [next.0 as u64, 0], || format!("{} {next}", self.log.topic()));
+                    self.expected.borrow_mut().acknowledged(next.0, &self.log);
+                }
+                Err(error) => self.allow("sync", &error),
+            }
+        });
+    }
+
+    async fn roll(&self) {
+        let later_ms = clock::wall_ms() + 30 * 24 * 3_600_000;
+        if let Err(error) = self.log.roll_if_due(later_ms).await {
+            self.allow("roll", &error);
+        }
+    }
+
+    fn raise_epoch(&self) {
+        let epoch = {
+            let mut expected = self.expected.borrow_mut();
+            expected.epoch += 1;
+            expected.epoch
+        };
+        self.log.begin_epoch(LeaderEpoch(epoch));
+    }
+
+    async fn truncate(&self, dice: &mut Dice) {
+        self.acknowledgements.wait().await;
+        if self.busy.replace(true) || self.log.failure().is_some() {
+            return;
+        }
+        let (start, end) = (self.log.log_start_offset().0, self.log.log_end_offset().0);
+        let low = start.max(end - 60);
+        let to = below(dice, low, end);
+        self.expected.borrow_mut().cutting = Some(to);
+        sim::note("truncate", [to as u64, 0], || format!("{} to {to}", self.log.topic()));
+        match self.log.truncate_to(Offset(to)).await {
+            Ok(()) => self.expected.borrow_mut().truncated(&self.log),
+            Err(error) => self.truncation_failed(&error),
+        }
+        self.busy.set(false);
+    }
+
+    /// Whatever it got to: both the old end and the new one are right at the next start.
+    fn truncation_failed(&self, error: &LogError) {
+        self.allow("truncate", error);
+        self.expected.borrow_mut().generation += 1;
+    }
+
+    async fn snapshot(&self, dice: &mut Dice) {
+        let bytes = vec![7; dice.below(5000) as usize];
+        if let Err(error) = self.log.put_producer_snapshot(self.log.log_end_offset(), bytes).await {
+            self.allow("store a snapshot", &error);
+        }
+    }
+
+    pub async fn tidy(self: Rc<Self>, mut dice: Dice, turns: u64) {
+        for _ in 0..turns / 4 {
+            clock::sleep(Duration::from_micros(dice.below(30_000))).await;
+            if self.log.failure().is_some() {
+                return;
+            }
+            if self.busy.replace(true) {
+                continue;
+            }
+            if self.retains && dice.one_in(2) {
+                self.retain().await;
+            } else if dice.one_in(3) {
+                self.delete_records(&mut dice).await;
+            }
+            self.busy.set(false);
+        }
+    }
+
+    async fn retain(&self) {
+        self.expected.borrow_mut().retaining = true;
+        match self.log.apply_retention(clock::wall_ms()).await {
+            Ok(retained) => {
+                let mut expected = self.expected.borrow_mut();
+                // One that found nothing to do says where the log starts, but vouches for nothing.
+                if retained.deleted_segments > 0 {
+                    expected.start = expected.start.max(retained.log_start_offset.0);
+                }
+                expected.start_asked = expected.start_asked.max(retained.log_start_offset.0);
+                expected.retaining = false;
+            }
+            Err(error) => self.allow("apply retention", &error),
+        }
+    }
+
+    async fn delete_records(&self, dice: &mut Dice) {
+        let (start, durable) = (self.log.log_start_offset().0, self.log.durable_end().0);
+        let to = below(dice, start, start + (durable - start) / 2);
+        {
+            let mut expected = self.expected.borrow_mut();
+            expected.start_asked = expected.start_asked.max(to);
+        }
+        sim::note("delete", [to as u64, 0], || format!("{} before {to}", self.log.topic()));
+        match self.log.delete_records_before(Offset(to)).await {
+            Ok(log_start) => {
+                sim::note("deleted", [log_start.0 as u64, 0], || format!("{} before {log_start}", self.log.topic()));
+                let mut expected = self.expected.borrow_mut();
+                expected.start = expected.start.max(log_start.0);
+            }
+            Err(error) => self.allow("delete records", &error),
+        }
+    }
+
+    pub async fn read(self: Rc<Self>, mut dice: Dice, turns: u64) {
+        for _ in 0..turns {
+            clock::sleep(Duration::from_micros(dice.below(8000))).await;
+            let from = below(&mut dice, self.log.log_start_offset().0, self.log.log_end_offset().0);
+            let max_bytes = 1 + dice.below(60_000) as usize;
+            self.read_once(from, max_bytes).await;
+        }
+    }
+
+    /// Looks a time up and checks what comes.
+    pub async fn look_up(&self, dice: &mut Dice) {
+        let times: Vec<i64> = self.expected.borrow().batches.values().map(|batch| batch.timestamp_ms).collect();
+        if times.is_empty() {
+            return;
+        }
+        let wanted_ms = times[dice.below(times.len() as u64) as usize] + below(dice, -2, 2);
+        match self.log.offset_for_time(wanted_ms, Offset(i64::MAX)).await {
+            Ok(hit) => {
+                let hit = hit.map(|hit| (hit.offset.0, hit.timestamp_ms));
+                let right = self.expected.borrow().first_at(wanted_ms);
+                assert!(hit == right, "time {wanted_ms} was found at {hit:?}, not at {right:?}");
+            }
+            Err(error) => self.allow("look a time up", &error),
+        }
+    }
+
+    /// Reads and checks; gives where the next read continues.
+    pub async fn read_once(&self, from: i64, max_bytes: usize) -> Option<i64> {
+        // Above the durable end a failed sync may have brought back what lay there before; nobody is shown that.
+        let upper_bound = if self.faulty { self.log.durable_end() } else { Offset(i64::MAX) };
+        let limits = ReadLimits { max_bytes, min_one_batch: true, upper_bound };
+        let generation = self.expected.borrow().generation;
+        let mut bytes = Vec::new();
+        let result = async {
+            let read = self.log.read(Offset(from), limits).await?;
+            for slice in &read.slices {
+                bytes.extend_from_slice(&slice.load().await?);
+            }
+            Ok(read)
+        };
+        match result.await {
+            Ok(read) => {
+                let expected = self.expected.borrow();
+                if generation != expected.generation || expected.cutting.is_some() {
+                    return None;
+                }
+                let next = expected.check_read(from, &bytes)?;
+                assert!(next == read.next_offset.0, "a read from {from} ends at {next}, but says {}", read.next_offset);
+                Some(next)
+            }
+            Err(LogError::OffsetOutOfRange { log_start_offset, log_end_offset, .. })
+                if from < log_start_offset.0 || from > log_end_offset.0 =>
+            {
+                None
+            }
+            Err(error) => {
+                let moved = generation != self.expected.borrow().generation || self.expected.borrow().cutting.is_some();
+                if !moved {
+                    self.allow("read", &error);
+                }
+                None
+            }
+        }
+    }
+}
+
+/// A batch of one to three records with random values of up to `most` bytes.
+fn batch(dice: &mut Dice, most: u64) -> Vec<u8> {
+    let mut builder = BatchBuilder::new();
+    for _ in 0..1 + dice.below(3) {
+        let mut value = vec![0; dice.below(most) as usize];
+        let fill = dice.number().to_le_bytes();
+        for (i, byte) in value.iter_mut().enumerate() {
+            *byte = fill[i % 8].wrapping_add((i / 8) as u8);
+        }
+        builder.push(clock::wall_ms(), Some(&fill[..4]), Some(&value), &[]);
+    }
+    builder.finish()
+}

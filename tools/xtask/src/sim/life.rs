@@ -1,0 +1,283 @@
+//! One seed from its first process to its last: starts, checks, works, ends each, and cuts the power between them.
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use log::{DataDir, LogError, LogShard, LogShardConfig, PartitionLog, PartitionSpec};
+use model::{LeaderEpoch, PartitionIndex, PartitionKey, TopicId};
+use runtime::sim::{self, Config, Dice, Ended, Operation, Simulation};
+use runtime::{ChunkPool, TaskGroup, fs, spawn};
+
+use super::actors::Stage;
+use super::expected::{Before, Expected};
+use super::scenario::{End, LifePlan, Scenario};
+
+const FOLDER: &str = "/var/data";
+
+/// What a seed came to.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Hash of its trace.
+    pub hash: u64,
+    pub steps: u64,
+    pub batches: u64,
+    /// What is wrong, if anything is.
+    pub violation: Option<String>,
+    pub trace: Vec<String>,
+}
+
+/// What outlives a process.
+struct Shared {
+    scenario: Scenario,
+    expected: Vec<Rc<RefCell<Expected>>>,
+    shards: RefCell<Vec<Rc<LogShard>>>,
+    /// Faults were dealt to the life under way.
+    faulty: Cell<bool>,
+    /// The last stop was clean and without a fault: the next start has to look at no log.
+    was_clean: Cell<bool>,
+    stopped: Cell<bool>,
+    batches: Cell<u64>,
+}
+
+pub fn run_seed(seed: u64, keep_text: bool) -> Outcome {
+    let mut dice = Dice::new(seed ^ 0x5eed_5eed_5eed_5eed);
+    let scenario = Scenario::throw(&mut dice);
+    let shared = Rc::new(Shared {
+        expected: scenario.partitions.iter().map(|_| Rc::default()).collect(),
+        shards: RefCell::default(),
+        faulty: Cell::new(false),
+        was_clean: Cell::new(false),
+        stopped: Cell::new(false),
+        batches: Cell::new(0),
+        scenario,
+    });
+    let mut simulation = Simulation::new(seed, Config { keep_text, step_limit: 3_000_000, ..Config::default() });
+    let mut outcome = Outcome::default();
+    for life in 0..shared.scenario.lives {
+        // The last one only looks.
+        let last = life + 1 == shared.scenario.lives;
+        let mut plan = LifePlan::throw(&mut dice);
+        if last {
+            plan = LifePlan { end: End::Stop, power_cut: false, faults: Vec::new() };
+        }
+        let turns = if last { 2 } else { shared.scenario.turns };
+        let violation = one_life(&mut simulation, &shared, plan, Dice::new(dice.number()), turns);
+        outcome.steps += simulation.steps();
+        if violation.is_some() {
+            outcome.violation = violation.map(|text| format!("life {}: {text}", life + 1));
+            break;
+        }
+    }
+    outcome.hash = simulation.trace_hash();
+    outcome.batches = shared.batches.get();
+    outcome.trace = simulation.trace_lines();
+    outcome
+}
+
+fn one_life(
+    simulation: &mut Simulation,
+    shared: &Rc<Shared>,
+    plan: LifePlan,
+    dice: Dice,
+    turns: u64,
+) -> Option<String> {
+    shared.faulty.set(!plan.faults.is_empty());
+    shared.stopped.set(false);
+    if let End::CrashAfter(steps) = plan.end {
+        simulation.crash_after(steps);
+    }
+    plan.faults.iter().cloned().for_each(sim::inject);
+    let ended = simulation.life(process(shared.clone(), dice, turns));
+    let struck = sim::clear_faults();
+    shared.shards.take().iter().for_each(|shard| shard.abandon());
+    let stopped = shared.stopped.get();
+    shared.was_clean.set(stopped && struck == 0);
+    // A sync that fails may take what was written, as a power cut does.
+    let how = match (stopped, plan.power_cut || struck > 0) {
+        (true, _) => Before::Stopped,
+        (false, true) => Before::PowerCut,
+        (false, false) => Before::Killed,
+    };
+    for expected in &shared.expected {
+        let mut expected = expected.borrow_mut();
+        expected.before = expected.before.max(how);
+    }
+    if plan.power_cut {
+        simulation.power_cut();
+    }
+    match ended {
+        Ended::Finished(()) | Ended::Crashed => None,
+        Ended::Panicked(text) | Ended::Stuck(text) => Some(text),
+    }
+}
+
+fn key(number: usize) -> PartitionKey {
+    PartitionKey { topic_id: TopicId::from_random([number as u8 + 1; 16]), partition: PartitionIndex(0) }
+}
+
+/// The whole process: start, check, work, stop.
+async fn process(shared: Rc<Shared>, mut dice: Dice, turns: u64) {
+    let dir = match DataDir::open(Path::new(FOLDER)).await {
+        Ok(dir) => dir,
+        Err(error) => {
+            assert!(shared.faulty.get(), "the folder cannot be opened: {error}");
+            return;
+        }
+    };
+    let clean = shared.was_clean.get();
+    assert!(!clean || dir.was_clean(), "the stop was clean, but the start does not think so");
+    if shared.scenario.flips && dice.one_in(2) {
+        flip(&shared, &mut dice).await;
+    }
+    let shards: Vec<Rc<LogShard>> = (0..shared.scenario.shards).map(|writer| shard(&shared.scenario, writer)).collect();
+    *shared.shards.borrow_mut() = shards.clone();
+    let looks = || sim::counted(Operation::Open, "log") + sim::counted(Operation::Read, "log");
+    let before = looks();
+    let mut stages = Vec::new();
+    for number in 0..shared.scenario.partitions.len() {
+        // A partition's shard is free to change at a start.
+        let shard = &shards[dice.below(shards.len() as u64) as usize];
+        if let Some(log) = open(&shared, &dir, shard, number).await {
+            stages.push(stage(&shared, shard, log, number));
+        }
+    }
+    assert!(!clean || looks() == before, "a start after a clean stop looked into a log");
+    for stage in &stages {
+        check(stage, &mut dice).await;
+    }
+    work(&stages, &mut dice, turns).await;
+    shared
+        .batches
+        .set(shared.batches.get() + stages.iter().map(|s| s.expected.borrow().batches.len() as u64).sum::<u64>());
+    stop(&shared, &dir, &shards, stages).await;
+}
+
+fn shard(scenario: &Scenario, writer: u16) -> Rc<LogShard> {
+    let mut config = LogShardConfig::new(writer, ChunkPool::new(1 << 20));
+    config.chunk_bytes = scenario.chunk_bytes;
+    config.cache_bytes = scenario.cache_bytes;
+    config.open_files = scenario.open_files;
+    config.io_bytes = 1 << 20;
+    LogShard::new(config)
+}
+
+async fn open(shared: &Shared, dir: &Arc<DataDir>, shard: &Rc<LogShard>, number: usize) -> Option<Rc<PartitionLog>> {
+    let spec = PartitionSpec {
+        data_dir: dir.clone(),
+        topic: format!("topic{number}"),
+        key: key(number),
+        config: shared.scenario.partitions[number],
+        uses_reserve: false,
+    };
+    match shard.open_partition(spec, dir.start_mode(key(number))).await {
+        Ok(opened) => {
+            let (snapshot, end) = (opened.producer_snapshot.map(|(at, _)| at), opened.log.log_end_offset());
+            assert!(
+                snapshot.is_none_or(|at| at <= end),
+                "a snapshot of {snapshot:?} is given to a log that ends at {end}"
+            );
+            Some(opened.log)
+        }
+        Err(error) => {
+            let explained = match &error {
+                LogError::Corrupt { .. } | LogError::BadFolder { .. } => shared.expected[number].borrow().damaged,
+                LogError::Io(_) | LogError::Full(_) | LogError::Storage(_) => shared.faulty.get(),
+                _ => false,
+            };
+            assert!(explained, "topic{number} cannot be opened: {error}");
+            None
+        }
+    }
+}
+
+fn stage(shared: &Shared, shard: &Rc<LogShard>, log: Rc<PartitionLog>, number: usize) -> Rc<Stage> {
+    let config = shared.scenario.partitions[number];
+    Rc::new(Stage {
+        shard: shard.clone(),
+        log,
+        expected: shared.expected[number].clone(),
+        faulty: shared.faulty.get(),
+        retains: config.retention_bytes >= 0 || config.retention_ms >= 0,
+        busy: Cell::new(false),
+        acknowledgements: TaskGroup::new(),
+    })
+}
+
+/// Everything that was acknowledged is there, and nothing else.
+async fn check(stage: &Rc<Stage>, dice: &mut Dice) {
+    let (start, end) = (stage.log.log_start_offset().0, stage.log.log_end_offset().0);
+    sim::note("check", [start as u64, end as u64], || format!("{} {start}..{end}", stage.log.topic()));
+    if !stage.expected.borrow().damaged {
+        stage.expected.borrow().check_ends(&stage.log);
+    }
+    stage.expected.borrow_mut().take_over(&stage.log);
+    let mut at = start;
+    while at < end {
+        match stage.read_once(at, 50_000).await {
+            Some(next) if next > at => at = next,
+            stopped => {
+                let excused = stage.expected.borrow().damaged || (stage.faulty && stopped.is_none());
+                assert!(excused, "{}: nothing is read at offset {at}, the log ends at {end}", stage.log.topic());
+                break;
+            }
+        }
+    }
+    if !stage.expected.borrow().damaged {
+        stage.look_up(dice).await;
+    }
+    let epoch = {
+        let mut expected = stage.expected.borrow_mut();
+        expected.epoch += 1;
+        expected.epoch
+    };
+    stage.log.begin_epoch(LeaderEpoch(epoch));
+}
+
+/// Damages a block of a segment that is not the last, before anyone looks at it.
+async fn flip(shared: &Shared, dice: &mut Dice) {
+    let number = dice.below(shared.expected.len() as u64) as usize;
+    let folder = Path::new(FOLDER).join(format!("topic{number}-0"));
+    let Ok(listing) = fs::read_dir(&folder).await else { return };
+    let mut names: Vec<String> = listing.into_iter().map(|e| e.name).filter(|n| n.ends_with(".log")).collect();
+    names.pop();
+    if names.is_empty() {
+        return;
+    }
+    let name = &names[dice.below(names.len() as u64) as usize];
+    if sim::flip_bit(&folder.join(name)) {
+        shared.expected[number].borrow_mut().damaged = true;
+    }
+}
+
+async fn work(stages: &[Rc<Stage>], dice: &mut Dice, turns: u64) {
+    let mut tasks = Vec::new();
+    for stage in stages {
+        let [first, second, third] = [dice.number(), dice.number(), dice.number()].map(Dice::new);
+        tasks.push(spawn("writer", stage.clone().write(first, turns)));
+        tasks.push(spawn("reader", stage.clone().read(second, turns)));
+        tasks.push(spawn("janitor", stage.clone().tidy(third, turns)));
+    }
+    for task in tasks {
+        let _ = task.join().await;
+    }
+}
+
+async fn stop(shared: &Shared, dir: &Arc<DataDir>, shards: &[Rc<LogShard>], stages: Vec<Rc<Stage>>) {
+    let failed = stages.iter().any(|stage| stage.log.failure().is_some());
+    let all_open = stages.len() == shared.scenario.partitions.len();
+    drop(stages);
+    let mut stopped = Ok(());
+    for shard in shards {
+        let result = shard.stop_clean().await;
+        stopped = stopped.and(result);
+    }
+    if stopped.is_ok() {
+        stopped = dir.close_clean().await;
+    }
+    match stopped {
+        Ok(()) => shared.stopped.set(!failed && all_open),
+        Err(error) => assert!(failed || shared.faulty.get() || !all_open, "a clean stop failed: {error}"),
+    }
+}

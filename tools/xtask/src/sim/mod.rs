@@ -1,0 +1,39 @@
+//! `cargo xtask sim`: `engine/log` on the simulated back end of `engine/runtime`, seed after seed: random work, faults,
+//! kills and power cuts, and a checker that knows what was acknowledged. A failing seed is printed with its last trace
+//! lines and the command that repeats it; `--mutants` proves that faults put in on purpose are found.
+//!
+//! Built only with the feature `sim`; without it this calls cargo again with it, in release mode.
+
+#[cfg(feature = "sim")]
+mod actors;
+#[cfg(feature = "sim")]
+mod expected;
+#[cfg(feature = "sim")]
+mod life;
+#[cfg(feature = "sim")]
+mod mutants;
+#[cfg(feature = "sim")]
+mod options;
+#[cfg(feature = "sim")]
+mod runner;
+#[cfg(feature = "sim")]
+mod scenario;
+
+#[cfg(feature = "sim")]
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    let options = options::parse(arguments)?;
+    if options.mutants { mutants::run(&options) } else { runner::run(&options) }
+}
+
+#[cfg(not(feature = "sim"))]
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    use std::process::Command;
+
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["run", "--quiet", "--release", "--package", "xtask", "--features", "sim", "--", "sim"])
+        .args(arguments)
+        .status()
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("the simulator ended with {status}")) }
+}

@@ -1,0 +1,82 @@
+//! What the command line asks for.
+
+use std::ops::Range;
+
+pub const USAGE: &str =
+    "usage: cargo xtask sim [--seeds A..B] [--jobs N] [--mutants], or cargo xtask sim --seed N [--trace LINES]
+  --seeds A..B  these seeds (0..1000)       --jobs N   threads (one for each core)
+  --mutants     each fault put in on purpose until a seed finds it, at most those seeds (0..200)
+  --seed N      one seed, with its trace    --trace L  its last L lines (50)";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    pub seeds: Range<u64>,
+    pub jobs: usize,
+    pub mutants: bool,
+    /// Lines of the trace to print for a seed that fails, or for the one that was asked for.
+    pub trace: usize,
+    pub one: bool,
+}
+
+pub fn parse(arguments: &[String]) -> Result<Options, String> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut options = Options { seeds: 0..1000, jobs: cores, mutants: false, trace: 50, one: false };
+    let mut seeds = None;
+    let mut rest = arguments;
+    loop {
+        rest = match rest {
+            [] => break,
+            [flag, after @ ..] if flag == "--mutants" => {
+                options.mutants = true;
+                after
+            }
+            [flag, value, after @ ..] => {
+                match flag.as_str() {
+                    "--seeds" => seeds = Some(range(value)?),
+                    "--jobs" => options.jobs = number(flag, value)?.max(1) as usize,
+                    "--trace" => options.trace = number(flag, value)? as usize,
+                    "--seed" => {
+                        let seed = number(flag, value)?;
+                        seeds = Some(seed..seed.saturating_add(1));
+                        options.one = true;
+                    }
+                    _ => return Err(USAGE.to_owned()),
+                }
+                after
+            }
+            [_] => return Err(USAGE.to_owned()),
+        };
+    }
+    options.seeds = seeds.unwrap_or(if options.mutants { 0..200 } else { 0..1000 });
+    Ok(options)
+}
+
+fn number(flag: &str, value: &str) -> Result<u64, String> {
+    value.parse().map_err(|_| format!("{flag} needs a number, not `{value}`"))
+}
+
+fn range(text: &str) -> Result<Range<u64>, String> {
+    let (from, to) = text.split_once("..").ok_or(USAGE)?;
+    let (from, to) = (number("--seeds", from)?, number("--seeds", to)?);
+    if from < to { Ok(from..to) } else { Err(format!("there is no seed in {text}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Options, String> {
+        parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn flags_are_read() {
+        let options = parsed("--seeds 5..9 --jobs 3").unwrap();
+        assert_eq!((options.seeds, options.jobs, options.mutants), (5..9, 3, false));
+        assert_eq!(parsed("--mutants").unwrap().seeds, 0..200);
+        let one = parsed("--seed 7 --trace 9").unwrap();
+        assert_eq!((one.seeds, one.trace, one.one), (7..8, 9, true));
+        assert!(parsed("--seeds 9..5").is_err() && parsed("--seeds").is_err() && parsed("--what 1").is_err());
+    }
+}

@@ -1,0 +1,117 @@
+//! What a seed stands for: partitions and their settings, and for each life its faults and its end.
+
+use log::{Durability, LogConfig};
+use runtime::sim::{Dice, Fault, Operation};
+
+/// A whole run: some processes, one after the other, on one disk.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub partitions: Vec<LogConfig>,
+    pub lives: u64,
+    /// Log shards that the partitions are spread over, anew at each start.
+    pub shards: u16,
+    /// Turns of each actor in a life.
+    pub turns: u64,
+    pub chunk_bytes: usize,
+    pub cache_bytes: usize,
+    pub open_files: usize,
+    /// Damage is dealt to old blocks.
+    pub flips: bool,
+}
+
+/// How a life is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// A clean stop.
+    Stop,
+    /// Killed after so many steps of the scheduler, if it lives that long.
+    CrashAfter(u64),
+}
+
+#[derive(Clone, Debug)]
+pub struct LifePlan {
+    pub end: End,
+    /// The machine loses its power with it, or after the stop.
+    pub power_cut: bool,
+    pub faults: Vec<Fault>,
+}
+
+fn pick<T: Copy>(dice: &mut Dice, from: &[T]) -> T {
+    from[dice.below(from.len() as u64) as usize]
+}
+
+impl Scenario {
+    pub fn throw(dice: &mut Dice) -> Scenario {
+        let count = 1 + dice.below(4);
+        Scenario {
+            partitions: (0..count).map(|_| settings(dice)).collect(),
+            lives: 3 + dice.below(5),
+            shards: 1 + dice.below(2) as u16,
+            turns: 10 + dice.below(50),
+            chunk_bytes: pick(dice, &[16 << 10, 64 << 10]),
+            cache_bytes: pick(dice, &[32 << 10, 256 << 10, 4 << 20]),
+            open_files: pick(dice, &[2, 8, 64]),
+            flips: dice.one_in(8),
+        }
+    }
+}
+
+fn settings(dice: &mut Dice) -> LogConfig {
+    let retains = dice.one_in(3);
+    LogConfig {
+        segment_bytes: pick(dice, &[4 << 10, 16 << 10, 64 << 10, 256 << 10]),
+        segment_jitter_ms: pick(dice, &[0, 1000]),
+        index_interval_bytes: pick(dice, &[0, 200, 4096]),
+        retention_ms: if retains && dice.one_in(2) { 30_000 } else { -1 },
+        retention_bytes: if retains { 40_000 } else { -1 },
+        file_delete_delay_ms: pick(dice, &[0, 5, 1000]),
+        durability: Durability::Sync,
+        ..LogConfig::default()
+    }
+}
+
+impl LifePlan {
+    pub fn throw(dice: &mut Dice) -> LifePlan {
+        let end = if dice.below(10) < 3 {
+            End::Stop
+        } else {
+            // Early ones too: within the start, within the first append.
+            let most = 1 << (4 + dice.below(12));
+            End::CrashAfter(1 + dice.below(most))
+        };
+        let faults =
+            if dice.below(10) < 3 { (0..1 + dice.below(3)).map(|_| fault(dice)).collect() } else { Vec::new() };
+        LifePlan { end, power_cut: dice.below(4) < 3, faults }
+    }
+}
+
+fn fault(dice: &mut Dice) -> Fault {
+    let (operation, path_part, errno) = pick(
+        dice,
+        &[
+            // More often than others: it is the one that a log can get wrong without anybody seeing it.
+            (Operation::Sync, ".log", libc::EIO),
+            (Operation::Sync, ".log", libc::EIO),
+            (Operation::Sync, ".log", libc::EIO),
+            (Operation::Sync, ".log", libc::EIO),
+            (Operation::Write, ".log", libc::EIO),
+            (Operation::Write, ".log", libc::ENOSPC),
+            (Operation::Reserve, ".log", libc::ENOSPC),
+            (Operation::Truncate, ".log", libc::EIO),
+            (Operation::Read, ".log", libc::EIO),
+            (Operation::Open, ".log", libc::EIO),
+            (Operation::Write, ".index", libc::ENOSPC),
+            (Operation::Sync, "index", libc::EIO),
+            (Operation::Write, "checkpoint", libc::ENOSPC),
+            (Operation::Sync, "checkpoint", libc::EIO),
+            (Operation::Rename, "checkpoint", libc::EIO),
+            (Operation::SyncDir, "", libc::EIO),
+            (Operation::Create, "", libc::ENOSPC),
+            (Operation::Remove, "", libc::EIO),
+            (Operation::List, "", libc::EIO),
+        ],
+    );
+    let passes = 1 << dice.below(8);
+    let times = if dice.one_in(3) { 3 } else { 1 };
+    Fault { operation, path_part: path_part.to_owned(), passes: dice.below(passes), times, errno }
+}

@@ -96,8 +96,8 @@ impl DataDir {
         }))
     }
 
-    /// Changes how much of the disk is held back, in bytes.
-    pub fn set_reserve(&self, bytes: u64) {
+    #[cfg(test)]
+    pub(crate) fn set_reserve(&self, bytes: u64) {
         self.reserve.set(bytes);
     }
 

@@ -57,6 +57,7 @@ impl Reserve {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    #[cfg(test)]
     pub fn set(&self, bytes: u64) {
         self.bytes.store(bytes, Ordering::Relaxed);
     }

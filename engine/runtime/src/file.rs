@@ -15,19 +15,8 @@ use glommio::io::{DmaFile, OpenOptions};
 use crate::buffers::ChunkPool;
 use crate::error::{IoError, from_glommio};
 use crate::faults::{self, Operation};
+pub use crate::file_types::OpenMode;
 use crate::limits::{BLOCK, MAX_IO_BYTES};
-
-/// How a file is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenMode {
-    Read,
-    /// Read and write an existing file.
-    ReadWrite,
-    /// Read and write; make it if it is not there.
-    Create,
-    /// Read and write; fail if it is there.
-    CreateNew,
-}
 
 /// A file read and written past the page cache. Cheap to clone; closed by [`DirectFile::close`] on the last clone, or
 /// in the background when dropped.

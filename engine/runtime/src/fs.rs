@@ -6,31 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use crate::error::IoError;
+pub use crate::file_types::{Entry, Space, Stat};
 use crate::task::spawn_blocking;
-
-/// A directory entry.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
-    pub name: String,
-    pub is_dir: bool,
-    pub len: u64,
-}
-
-/// What `stat` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stat {
-    pub len: u64,
-    pub modified_ms: i64,
-    /// Bytes taken on the device.
-    pub allocated: u64,
-}
-
-/// Space of a file system, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Space {
-    pub total: u64,
-    pub free: u64,
-}
 
 async fn on_pool<T: Send + 'static>(
     what: &'static str,

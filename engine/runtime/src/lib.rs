@@ -27,6 +27,7 @@ pub mod error;
 pub mod faults;
 #[cfg_attr(feature = "sim", path = "sim/file.rs")]
 pub mod file;
+mod file_types;
 #[cfg_attr(feature = "sim", path = "sim/fs.rs")]
 pub mod fs;
 pub mod limits;

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use model::ErrorCode;
 use wire::generated::metadata::{MetadataResponse, MetadataResponsePartition, MetadataResponseTopic};
 
-use crate::ClientError;
 use crate::limits::MAX_BROKERS;
+use crate::{ClientError, TopicPartition};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broker {
@@ -62,6 +62,12 @@ impl Cluster {
 
     pub fn partition(&self, topic: &str, partition: i32) -> Option<&Partition> {
         self.topics.get(topic)?.partitions.get(usize::try_from(partition).ok()?)
+    }
+
+    /// Every partition of a topic; none of one that is not known.
+    pub fn partitions_of(&self, topic: &str) -> Vec<TopicPartition> {
+        let count = self.topics.get(topic).map_or(0, |topic| topic.partitions.len()) as i32;
+        (0..count).map(|index| TopicPartition::new(topic, index)).collect()
     }
 
     /// The leader's node id, where there is one that is known.

@@ -112,3 +112,12 @@ fn a_leader_that_is_no_broker_is_no_leader() {
     let cluster = after(&Cluster::default(), vec![topic("t", 1, vec![partition(0, 9, 5), partition(1, -1, 5)])]);
     assert_eq!((cluster.leader("t", 0), cluster.leader("t", 1), cluster.leader("t", 2)), (None, None, None));
 }
+
+#[test]
+fn the_partitions_of_a_topic_are_all_of_them_and_none_of_an_unknown_one() {
+    let asked = Asked::All;
+    let answer = answer(vec![topic("t", 1, vec![partition(0, 1, 0), partition(1, 1, 0)])]);
+    let cluster = Cluster::default().merged(&asked, &answer).unwrap();
+    assert_eq!(cluster.partitions_of("t"), [TopicPartition::new("t", 0), TopicPartition::new("t", 1)]);
+    assert!(cluster.partitions_of("u").is_empty());
+}

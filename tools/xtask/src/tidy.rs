@@ -19,11 +19,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("replication/coordinator", &["model"]),
     ("net/wire", &[]),
     ("net/client", &["model", "runtime", "wire"]),
-    ("net/server", &["model", "runtime", "log", "metadata", "replica", "coordinator", "wire", "client"]),
-    ("tools/ringlog", &["model", "runtime", "log", "replica", "coordinator", "server", "client", "wire", "tuning"]),
+    ("net/server", &["model", "runtime", "log", "metadata", "replica", "coordinator", "wire"]),
+    ("tools/ringlog", &["model", "runtime", "log", "replica", "coordinator", "server", "client", "tuning"]),
     ("tools/xtask", &["model", "runtime", "log", "metadata", "replica", "coordinator", "wire", "client"]),
     ("tools/e2e", &["model", "wire"]),
-    ("bench", &["model", "runtime", "log", "replica", "wire", "client", "server"]),
+    ("bench", &["model", "wire"]),
     ("tuning", &[]),
 ];
 

@@ -8,23 +8,12 @@ use bytes::Bytes;
 
 use crate::buffers::ChunkPool;
 use crate::error::IoError;
+pub use crate::file_types::OpenMode;
 use crate::limits::{BLOCK, MAX_IO_BYTES};
 use crate::sim::disk::InodeId;
 use crate::sim::plan::Operation;
 use crate::sim::step::{detached, step, step_or};
 use crate::sim::world::with;
-
-/// How a file is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenMode {
-    Read,
-    /// Read and write an existing file.
-    ReadWrite,
-    /// Read and write; make it if it is not there.
-    Create,
-    /// Read and write; fail if it is there.
-    CreateNew,
-}
 
 /// A file read and written past the page cache. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -5,34 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::IoError;
+pub use crate::file_types::{Entry, Space, Stat};
 use crate::sim::disk::InodeId;
 use crate::sim::plan::Operation;
 use crate::sim::step::{detached, step, step_or};
 use crate::sim::world::{try_with, with};
-
-/// A directory entry.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
-    pub name: String,
-    pub is_dir: bool,
-    pub len: u64,
-}
-
-/// What `stat` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stat {
-    pub len: u64,
-    pub modified_ms: i64,
-    /// Bytes taken on the device.
-    pub allocated: u64,
-}
-
-/// Space of a file system, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Space {
-    pub total: u64,
-    pub free: u64,
-}
 
 /// Size of the simulated disk as [`space`] gives it; only a fault makes it full.
 const TOTAL_SPACE: u64 = 1 << 40;

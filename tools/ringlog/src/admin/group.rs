@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::settle;
 use crate::cli::output::{Table, print, print_json};
 use crate::cli::{Connect, Failure};
+use crate::records::placed::placed;
 use crate::records::position::{POSITIONS, Position};
 
 #[derive(Debug, Subcommand)]
@@ -306,7 +307,8 @@ async fn seek(admin: Admin, args: SeekArgs) -> Result<(), Failure> {
     let committed: BTreeMap<TopicPartition, CommittedOffset> =
         admin.committed_offsets(&args.group, None).await?.into_iter().collect();
     let partitions = seek_partitions(&admin, &args, &committed).await?;
-    let targets = targets(&admin, &partitions, args.to, false).await?;
+    let placed = placed(&admin, &partitions, args.to, false).await?;
+    let targets: Vec<_> = placed.into_iter().map(|one| (one.partition, one.offset)).collect();
     if !args.dry_run {
         let offset = |(partition, offset): &(TopicPartition, i64)| NewOffset {
             partition: partition.clone(),
@@ -374,43 +376,6 @@ async fn seek_partitions(
     Ok(all)
 }
 
-/// Where a position lies in each partition, within what is there.
-pub async fn targets(
-    admin: &Admin,
-    partitions: &[TopicPartition],
-    to: Position,
-    read_committed: bool,
-) -> Result<Vec<(TopicPartition, i64)>, Failure> {
-    let listed = async |spec: OffsetSpec| -> Result<Vec<i64>, Failure> {
-        let wanted: Vec<_> = partitions.iter().map(|partition| (partition.clone(), spec)).collect();
-        let mut offsets = Vec::with_capacity(wanted.len());
-        for (_, result) in admin.list_offsets(&wanted, read_committed).await? {
-            offsets.push(result?.offset);
-        }
-        Ok(offsets)
-    };
-    let (starts, ends) = (listed(OffsetSpec::Earliest).await?, listed(OffsetSpec::Latest).await?);
-    let timed = match to {
-        Position::Time(ms) => listed(OffsetSpec::Timestamp(ms)).await?,
-        _ => vec![-1; partitions.len()],
-    };
-    let place = |i: usize| place(to, starts[i], ends[i], timed[i]);
-    Ok(partitions.iter().enumerate().map(|(i, partition)| (partition.clone(), place(i))).collect())
-}
-
-/// `timed`: the first offset at or after the time, -1 if there is none.
-fn place(to: Position, start: i64, end: i64, timed: i64) -> i64 {
-    let offset = match to {
-        Position::Earliest => start,
-        Position::Latest => end,
-        Position::Offset(offset) => offset,
-        Position::FromEnd(back) => end.saturating_sub(back),
-        Position::Time(_) if timed < 0 => end,
-        Position::Time(_) => timed,
-    };
-    offset.clamp(start, end.max(start))
-}
-
 async fn delete(admin: Admin, groups: Vec<String>) -> Result<(), Failure> {
     let names: Vec<&str> = groups.iter().map(String::as_str).collect();
     let mut text = String::new();
@@ -430,18 +395,6 @@ mod tests {
         assert_eq!(topic_partitions("clicks:0,3"), Ok(("clicks".to_owned(), vec![0, 3])));
         assert!(topic_partitions("clicks:").is_err());
         assert!(topic_partitions("clicks:-1").is_err());
-    }
-
-    #[test]
-    fn positions_stay_within_what_is_there() {
-        assert_eq!(place(Position::Earliest, 5, 9, -1), 5);
-        assert_eq!(place(Position::Latest, 5, 9, -1), 9);
-        assert_eq!(place(Position::Offset(2), 5, 9, -1), 5);
-        assert_eq!(place(Position::Offset(100), 5, 9, -1), 9);
-        assert_eq!(place(Position::FromEnd(2), 5, 9, -1), 7);
-        assert_eq!(place(Position::FromEnd(i64::MAX), 5, 9, -1), 5);
-        assert_eq!(place(Position::Time(1), 5, 9, 6), 6);
-        assert_eq!(place(Position::Time(1), 5, 9, -1), 9);
     }
 
     #[test]

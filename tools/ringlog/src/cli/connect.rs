@@ -11,6 +11,14 @@ use crate::cli::failure::Failure;
 /// Registered memory of a command: it reads and writes no direct files.
 const IO_MEMORY_BYTES: usize = 256 << 10;
 
+/// Longest wait for one answer, and how long a call takes where nothing is said, in milliseconds.
+const REQUEST_TIMEOUT_MS: i64 = 30_000;
+
+/// How long one answer is waited for within a call that may take `timeout_ms`.
+pub fn request_timeout_ms(timeout_ms: i64) -> i64 {
+    timeout_ms.min(REQUEST_TIMEOUT_MS)
+}
+
 /// Which cluster, and how long to wait for it.
 #[derive(Clone, Debug, Args)]
 pub struct Connect {
@@ -25,7 +33,7 @@ pub struct Connect {
     )]
     pub bootstrap: Vec<String>,
     /// How long a call may take in all, in milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 30_000, value_parser = clap::value_parser!(i64).range(1..=86_400_000))]
+    #[arg(long, value_name = "MS", default_value_t = REQUEST_TIMEOUT_MS, value_parser = clap::value_parser!(i64).range(1..=86_400_000))]
     pub timeout_ms: i64,
 }
 
@@ -34,7 +42,7 @@ impl Connect {
         ClientConfig {
             bootstrap: self.bootstrap.clone(),
             client_id: "ringlog-cli".to_owned(),
-            request_timeout_ms: self.timeout_ms.min(30_000),
+            request_timeout_ms: request_timeout_ms(self.timeout_ms),
             default_api_timeout_ms: self.timeout_ms,
             // A command that asks for what is not there says so; it makes nothing by accident.
             allow_auto_create_topics: false,

@@ -23,10 +23,11 @@ use super::profile::{ATTRIBUTION, sessions_for_rate};
 use super::screen::{Latency, Snapshot, TABLE_ROWS, frame, summary_line};
 use super::sessions::{Generator, GeneratorConfig};
 use crate::admin::topic::ensure;
+use crate::cli::connect::request_timeout_ms;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::print;
 use crate::cli::{Connect, Failure};
-use crate::perf::produce::{due_at, meant_ns, sleep_until_ns};
+use crate::perf::open_loop::{due_at, meant_ns, sleep_until_ns};
 use crate::perf::report::Latencies;
 use crate::records::produce::{Tally, send};
 
@@ -140,7 +141,7 @@ async fn clickstream(client: Client, args: ClickstreamArgs, interrupt: Interrupt
     }
     form_group(&members, &counts, &interrupt).await;
     let noted = counts.clone();
-    let request_timeout_ms = args.connect.timeout_ms.min(30_000);
+    let request_timeout_ms = request_timeout_ms(args.connect.timeout_ms);
     let config = ProducerConfig {
         linger_ms: 5,
         batch_size: 64 << 10,

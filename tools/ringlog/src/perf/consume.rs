@@ -10,9 +10,9 @@ use client::{Client, TopicPartition};
 use runtime::clock;
 
 use super::report::Meter;
-use crate::admin::group::targets;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::{Connect, Failure};
+use crate::records::placed::{begin_at, placed};
 use crate::records::position::Position;
 
 const POLL_MS: i64 = 200;
@@ -47,12 +47,8 @@ pub fn run(args: ConsumeArgs) -> Result<(), Failure> {
 
 async fn load(client: Client, args: ConsumeArgs, interrupt: Interrupt) -> Result<(), Failure> {
     let cluster = client.resolve(&[&args.topic]).await?;
-    let count = cluster.topic(&args.topic).map_or(0, |topic| topic.partitions.len()) as i32;
-    let partitions: Vec<_> = (0..count).map(|index| TopicPartition::new(&args.topic, index)).collect();
-    let admin = Admin::new(client.clone());
-    let starts = targets(&admin, &partitions, Position::Earliest, false).await?;
-    let mut left: BTreeMap<TopicPartition, i64> =
-        targets(&admin, &partitions, Position::Latest, false).await?.into_iter().collect();
+    let partitions = cluster.partitions_of(&args.topic);
+    let placed = placed(&Admin::new(client.clone()), &partitions, Position::Earliest, false).await?;
     let config = ConsumerConfig {
         auto_offset_reset: AutoOffsetReset::Earliest,
         allow_auto_create_topics: false,
@@ -61,11 +57,9 @@ async fn load(client: Client, args: ConsumeArgs, interrupt: Interrupt) -> Result
         ..ConsumerConfig::default()
     };
     let consumer = Consumer::new(&client, config)?;
-    consumer.assign(partitions)?;
-    for (partition, start) in starts {
-        consumer.seek(&partition, start)?;
-        left.retain(|one, end| *one != partition || *end > start);
-    }
+    begin_at(&consumer, &placed)?;
+    let mut left: BTreeMap<TopicPartition, i64> =
+        placed.into_iter().filter(|one| one.offset < one.end).map(|one| (one.partition, one.end)).collect();
     let mut meter = Meter::new("consumed");
     let end_ms = clock::now_ms() + args.duration.as_millis() as i64;
     let (mut records, mut bytes) = (0, 0);

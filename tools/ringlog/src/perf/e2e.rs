@@ -7,17 +7,17 @@ use bytes::{BufMut, Bytes, BytesMut};
 use clap::Args;
 use client::admin::Admin;
 use client::consumer::{Consumer, ConsumerConfig};
-use client::producer::{Fate, Producer, Refused, UNTAGGED};
-use client::{Client, ClientError, ProducerRecord, TopicPartition};
+use client::producer::{Producer, Refused};
+use client::{Client, ClientError, ProducerRecord};
 use runtime::{clock, spawn};
 
-use super::produce::{meant_ns, sleep_until_ns};
+use super::open_loop::{meant_ns, sleep_until_ns};
 use super::report::{Latencies, Meter};
 use super::{LoadArgs, Payloads};
-use crate::admin::group::targets;
 use crate::admin::topic::ensure;
 use crate::cli::Failure;
 use crate::cli::interrupt::Interrupt;
+use crate::records::placed::{begin_at, placed};
 use crate::records::position::Position;
 use crate::records::produce::Tally;
 
@@ -35,8 +35,6 @@ pub struct EndToEndArgs {
     /// Records in a second.
     #[arg(long, value_name = "RECORDS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     rate: u32,
-    #[arg(skip)]
-    run: u64,
 }
 
 /// What the two sides share.
@@ -56,8 +54,8 @@ pub fn run(args: EndToEndArgs) -> Result<(), Failure> {
     args.load.connect.clone().run(move |client| load(client, args, interrupt))
 }
 
-async fn load(client: Client, mut args: EndToEndArgs, interrupt: Interrupt) -> Result<(), Failure> {
-    args.run = runtime::random::u64();
+async fn load(client: Client, args: EndToEndArgs, interrupt: Interrupt) -> Result<(), Failure> {
+    let run = runtime::random::u64();
     ensure(&client, &args.load.topic, args.load.create).await?;
     let state = Rc::new(RefCell::new(State {
         tally: Tally::default(),
@@ -69,22 +67,17 @@ async fn load(client: Client, mut args: EndToEndArgs, interrupt: Interrupt) -> R
         is_over: false,
     }));
     let consumer = consumer_at_end(&client, &args).await?;
-    let reading = spawn("perf-read", read(consumer, args.run, state.clone()));
+    let reading = spawn("perf-read", read(consumer, run, state.clone()));
     let noted = state.clone();
     let config = args.load.producer.config(args.load.connect.timeout_ms);
     let producer = Producer::with_outcomes(&client, config, move |outcome| {
         let now_ns = clock::now_ns();
         let noted = &mut *noted.borrow_mut();
         noted.tally.add(outcome);
-        if !matches!(outcome.fate, Fate::Acknowledged { .. }) {
-            return;
-        }
-        for sent_ns in outcome.tags.iter().filter(|&&tag| tag != UNTAGGED) {
-            noted.until_acknowledged.record_us(now_ns.saturating_sub(*sent_ns) / 1000);
-        }
+        noted.until_acknowledged.acknowledged(outcome, now_ns);
     })?;
     let mut meter = Meter::new("end to end");
-    let sent = write(&producer, &args, &interrupt, &state, &mut meter).await;
+    let sent = write(&producer, &args, run, &interrupt, &state, &mut meter).await;
     producer.close().await;
     let acknowledged = state.borrow().tally.acknowledged;
     let drained_ms = clock::now_ms() + DRAIN_MS;
@@ -110,16 +103,11 @@ async fn load(client: Client, mut args: EndToEndArgs, interrupt: Interrupt) -> R
 }
 
 async fn consumer_at_end(client: &Client, args: &EndToEndArgs) -> Result<Consumer, Failure> {
-    let cluster = client.cluster();
-    let count = cluster.topic(&args.load.topic).map_or(0, |topic| topic.partitions.len()) as i32;
-    let partitions: Vec<_> = (0..count).map(|index| TopicPartition::new(&args.load.topic, index)).collect();
-    let ends = targets(&Admin::new(client.clone()), &partitions, Position::Latest, false).await?;
+    let partitions = client.cluster().partitions_of(&args.load.topic);
+    let ends = placed(&Admin::new(client.clone()), &partitions, Position::Latest, false).await?;
     let config = ConsumerConfig { allow_auto_create_topics: false, ..ConsumerConfig::default() };
     let consumer = Consumer::new(client, config)?;
-    consumer.assign(partitions)?;
-    for (partition, end) in ends {
-        consumer.seek(&partition, end)?;
-    }
+    begin_at(&consumer, &ends)?;
     Ok(consumer)
 }
 
@@ -153,6 +141,7 @@ async fn read(consumer: Consumer, run: u64, state: Rc<RefCell<State>>) {
 async fn write(
     producer: &Producer,
     args: &EndToEndArgs,
+    run: u64,
     interrupt: &Interrupt,
     state: &Rc<RefCell<State>>,
     meter: &mut Meter,
@@ -173,7 +162,7 @@ async fn write(
                 topic: topic.clone(),
                 partition: None,
                 key: payloads.key(sent),
-                value: Some(stamped(meant_ns(sent), args.run, &payloads.value(sent))),
+                value: Some(stamped(meant_ns(sent), run, &payloads.value(sent))),
                 headers: Vec::new(),
                 timestamp_ms: None,
             };

@@ -5,7 +5,8 @@
 
 mod consume;
 mod e2e;
-pub mod produce;
+pub mod open_loop;
+mod produce;
 pub mod report;
 
 use std::time::Duration;

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use clap::Args;
-use client::producer::{Fate, Producer, Refused, UNTAGGED};
+use client::producer::{Producer, Refused};
 use client::{Client, ProducerRecord};
 use runtime::clock;
 
+use super::open_loop::{due_at, meant_ns, sleep_until_ns};
 use super::report::{Latencies, Meter};
 use super::{LoadArgs, Payloads, RECORDS_PER_TURN};
 use crate::admin::topic::ensure;
@@ -17,7 +18,6 @@ use crate::records::produce::Tally;
 
 /// Longest wait for room before Ctrl-C is looked at, in milliseconds.
 const ROOM_WAIT_MS: i64 = 100;
-const NS_PER_S: u64 = 1_000_000_000;
 
 #[derive(Debug, Args)]
 pub struct ProduceArgs {
@@ -54,13 +54,7 @@ async fn load(client: Client, args: ProduceArgs, interrupt: Interrupt) -> Result
         let now_ns = clock::now_ns();
         let noted = &mut *noted.borrow_mut();
         noted.tally.add(outcome);
-        if !matches!(outcome.fate, Fate::Acknowledged { .. }) {
-            return;
-        }
-        noted.bytes += outcome.bytes as u64;
-        for sent_ns in outcome.tags.iter().filter(|&&tag| tag != UNTAGGED) {
-            noted.latencies.record_us(now_ns.saturating_sub(*sent_ns) / 1000);
-        }
+        noted.bytes += noted.latencies.acknowledged(outcome, now_ns);
     })?;
     let mut meter = Meter::new("produced");
     send(&producer, &args, &interrupt, &acknowledged, &mut meter).await?;
@@ -141,34 +135,4 @@ async fn send(
         }
     }
     Ok(())
-}
-
-/// When record `number` of an open loop is meant to be sent.
-pub fn meant_ns(begun_ns: u64, number: u64, rate: u32) -> u64 {
-    begun_ns + (u128::from(number) * u128::from(NS_PER_S) / u128::from(rate.max(1))) as u64
-}
-
-/// How many records should have been sent by now.
-pub fn due_at(begun_ns: u64, now_ns: u64, rate: u32) -> u64 {
-    (u128::from(now_ns - begun_ns) * u128::from(rate) / u128::from(NS_PER_S)) as u64 + 1
-}
-
-/// Not less than a tenth of a millisecond: one wake sends all that is due.
-pub async fn sleep_until_ns(at_ns: u64) {
-    let left = at_ns.saturating_sub(clock::now_ns()).max(100_000);
-    clock::sleep(std::time::Duration::from_nanos(left)).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn records_are_due_at_their_times_however_many() {
-        assert_eq!(meant_ns(5, 0, 1_000), 5);
-        assert_eq!(meant_ns(0, 1_500, 1_000), 1_500_000_000);
-        assert_eq!(meant_ns(0, 100_000_000_000, 1_000_000), 100_000 * NS_PER_S);
-        assert_eq!(due_at(0, 0, 1_000), 1);
-        assert_eq!(due_at(0, NS_PER_S, 1_000), 1_001);
-    }
 }

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use client::producer::{BatchOutcome, Fate, UNTAGGED};
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
@@ -32,6 +33,18 @@ impl Latencies {
 
     pub fn record_us(&mut self, us: u64) {
         self.0.saturating_record(us.max(1));
+    }
+
+    /// Notes how long the records of an acknowledged batch took, whose tags are the times they were meant to be sent at, in
+    /// nanoseconds; gives its bytes. What was not acknowledged has no latency and counts for nothing.
+    pub fn acknowledged(&mut self, outcome: &BatchOutcome, now_ns: u64) -> u64 {
+        if !matches!(outcome.fate, Fate::Acknowledged { .. }) {
+            return 0;
+        }
+        for meant_ns in outcome.tags.iter().filter(|&&tag| tag != UNTAGGED) {
+            self.record_us(now_ns.saturating_sub(*meant_ns) / 1000);
+        }
+        outcome.bytes as u64
     }
 
     pub fn count(&self) -> u64 {
@@ -190,6 +203,25 @@ mod tests {
         assert_eq!(latencies.count(), 1002);
         assert!((latencies.ms(0.5) - 500.0).abs() < 2.0, "{}", latencies.ms(0.5));
         assert!(latencies.max_ms() >= 599_000.0);
+    }
+
+    #[test]
+    fn only_what_was_acknowledged_has_a_latency() {
+        let mut outcome = BatchOutcome {
+            topic: "t".into(),
+            partition: 0,
+            fate: Fate::Acknowledged { base_offset: 0, log_append_time_ms: -1 },
+            records: 2,
+            bytes: 30,
+            created_ms: 0,
+            ended_ms: 1,
+            tags: vec![1_000_000, UNTAGGED],
+        };
+        let mut latencies = Latencies::new();
+        assert_eq!(latencies.acknowledged(&outcome, 3_000_000), 30);
+        outcome.fate = Fate::PossiblySent(client::ClientError::Closed);
+        assert_eq!(latencies.acknowledged(&outcome, 9_000_000), 0);
+        assert_eq!((latencies.count(), latencies.max_ms().round()), (1, 2.0));
     }
 
     #[test]

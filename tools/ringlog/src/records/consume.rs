@@ -19,8 +19,8 @@ use runtime::sync::before;
 use serde_json::{Map, Value, json};
 
 use super::format::{LETTERS, OutputFormat};
+use super::placed::{begin_at, placed};
 use super::position::{POSITIONS, Position};
-use crate::admin::group::targets;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::stdout::Stdout;
 use crate::cli::{Connect, Failure};
@@ -218,13 +218,9 @@ async fn begin(
     let admin = Admin::new(client.clone());
     // Behind an open transaction nothing is read.
     let is_committed = args.isolation == Isolation::ReadCommitted;
-    let starts = targets(&admin, &partitions, args.offset, is_committed).await?;
-    let ends = targets(&admin, &partitions, Position::Latest, is_committed).await?;
-    consumer.assign(partitions)?;
-    for (partition, offset) in starts {
-        consumer.seek(&partition, offset)?;
-    }
-    Ok(ends.into_iter().collect())
+    let placed = placed(&admin, &partitions, args.offset, is_committed).await?;
+    begin_at(consumer, &placed)?;
+    Ok(placed.into_iter().map(|one| (one.partition, one.end)).collect())
 }
 
 /// What reading goes by.

@@ -2,6 +2,7 @@
 
 pub mod consume;
 pub mod format;
+pub mod placed;
 pub mod position;
 pub mod produce;
 pub mod source;

@@ -14,6 +14,7 @@ use runtime::clock;
 
 use super::format::{Input, InputFormat, LETTERS, Taken};
 use super::source::Source;
+use crate::cli::connect::request_timeout_ms;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::progress::Progress;
 use crate::cli::{Connect, Failure};
@@ -96,7 +97,7 @@ pub struct ProducerArgs {
 impl ProducerArgs {
     pub fn config(&self, timeout_ms: i64) -> ProducerConfig {
         let acks: Acks = self.acks.into();
-        let request_timeout_ms = timeout_ms.min(30_000);
+        let request_timeout_ms = request_timeout_ms(timeout_ms);
         ProducerConfig {
             acks,
             compression: self.codec.into(),

@@ -1,13 +1,12 @@
 //! The figures of `ringlog tune disk` as a table for people or as JSON, and what follows from them.
 
-use std::fmt::Write;
-
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
 use super::disk_measure::{Kind, Phase};
 use super::disk_profile::{Choice, ENOUGH_PERCENT, first_enough};
 use super::verdict::bytes;
+use crate::cli::output::Table;
 
 /// What one phase gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,22 +116,18 @@ impl Report {
     }
 
     pub fn table(&self) -> String {
-        let mut out =
-            format!("{:<40} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "MiB/s", "per s", "p50 µs", "p99 µs", "max µs");
+        let mut table = Table::new(&["", "MiB/s", "per s", "p50 µs", "p99 µs", "max µs"]);
         for row in &self.rows {
-            // Writing to a String cannot fail.
-            let _ = writeln!(
-                out,
-                "{:<40} {:>10.1} {:>10.0} {:>10} {:>10} {:>10}",
+            table.row(vec![
                 row.phase.to_string(),
-                row.mib_per_s(),
-                row.per_s(),
-                row.p50_us,
-                row.p99_us,
-                row.max_us
-            );
+                format!("{:.1}", row.mib_per_s()),
+                format!("{:.0}", row.per_s()),
+                row.p50_us.to_string(),
+                row.p99_us.to_string(),
+                row.max_us.to_string(),
+            ]);
         }
-        out
+        table.render()
     }
 }
 

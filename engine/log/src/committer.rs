@@ -129,6 +129,10 @@ async fn sync_stage(written: VecDeque<Written>, lanes: usize) {
             continue;
         }
         if let Err(error) = fs::sync_dir(&parent).await {
+            // Without the folder's names nothing new in it can be relied on.
+            if let Some(one) = written.iter().find(|w| w.new_folder_in.as_ref() == Some(&parent)) {
+                one.log.home.dir.notice_of_folder(&error);
+            }
             failed.insert(parent, LogError::from(error));
         }
     }

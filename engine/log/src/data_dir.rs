@@ -8,8 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use model::{PartitionIndex, PartitionKey, TopicId};
 use runtime::fs::{self, LockedFile};
@@ -17,8 +17,9 @@ use runtime::{IoError, random};
 
 use crate::config::StartMode;
 use crate::error::{DataDirError, LogError};
+use crate::folder_failure::{self, FolderFailure};
 use crate::format::checkpoint::{self, Checkpoint, CheckpointEntry};
-use crate::format::identity::Identity;
+use crate::format::identity::{DirectoryId, FolderIdentity, Identity};
 use crate::format::names::{self, METADATA_FILE};
 use crate::format::partition_metadata;
 use crate::limits::{CHECKPOINT_FILE, DIR_NAMES_MAX, SMALL_FILE};
@@ -45,7 +46,10 @@ pub struct DataDir {
     path: PathBuf,
     incarnation: u64,
     was_clean: bool,
-    identity: Option<Identity>,
+    identity: Option<FolderIdentity>,
+    /// Known from [`DataDir::adopt`] on.
+    directory_id: OnceLock<DirectoryId>,
+    failure: FolderFailure,
     entries: BTreeMap<PartitionKey, CheckpointEntry>,
     found: Vec<FoundPartition>,
     /// Places in `found`.
@@ -88,6 +92,8 @@ impl DataDir {
             incarnation,
             was_clean,
             identity,
+            directory_id: OnceLock::new(),
+            failure: FolderFailure::default(),
             entries: stored.entries,
             found,
             marked_clean: AtomicBool::new(was_clean),
@@ -105,9 +111,48 @@ impl DataDir {
         &self.reserve
     }
 
-    /// Looks after the ballast; for one shard, every second or so.
+    /// Looks whether the folder is still there, after the ballast and, under a quota, after what the files take; for one
+    /// shard, every second or so.
     pub async fn mind_space(&self) -> Result<SpaceLook, IoError> {
+        if self.directory_id.get().is_some() && self.failure.why().is_none() {
+            match fs::stat(&self.path.join(META)).await {
+                Ok(Some(_)) => {}
+                Ok(None) => self.fail(&format!("{META} is gone")),
+                Err(error) => self.notice_of_folder(&error),
+            }
+        }
+        self.reserve.measure_if_due(&self.path).await?;
         self.reserve.look(&self.path).await
+    }
+
+    /// Bytes that the folder's files may take at most; `None` takes the quota away.
+    pub fn set_quota(&self, bytes: Option<u64>) {
+        let known = || self.entries.values().map(|entry| entry.closed_bytes + entry.fill.size).sum();
+        self.reserve.set_quota(bytes, known);
+    }
+
+    /// Why the folder takes and gives nothing any more, if it failed as a whole.
+    pub fn failure(&self) -> Option<Arc<str>> {
+        self.failure.why()
+    }
+
+    /// Marks the folder as failed, for all shards.
+    pub fn fail(&self, why: &str) {
+        self.failure.set(&self.path, why);
+    }
+
+    /// Looks whether an error of one file means that the folder's device is gone.
+    pub fn notice(&self, error: &IoError) {
+        if folder_failure::device_is_gone(error) {
+            self.fail(&error.to_string());
+        }
+    }
+
+    /// The same for an error of what all partitions of the folder need.
+    pub fn notice_of_folder(&self, error: &IoError) {
+        if folder_failure::folder_is_gone(error) {
+            self.fail(&error.to_string());
+        }
     }
 
     pub fn path(&self) -> &Path {
@@ -148,23 +193,27 @@ impl DataDir {
 
     /// Whose folder it is, if it was used before.
     pub fn identity(&self) -> Option<&Identity> {
-        self.identity.as_ref()
+        self.identity.as_ref().map(|identity| &identity.owner)
     }
 
-    /// Checks that the folder is ours, or makes it so.
+    /// Which folder it is; `None` before [`DataDir::adopt`].
+    pub fn directory_id(&self) -> Option<DirectoryId> {
+        self.directory_id.get().copied()
+    }
+
+    /// Checks that the folder is ours, or makes it so. One that has no id of its own yet gets one.
     pub async fn adopt(&self, ours: &Identity) -> Result<(), DataDirError> {
-        match &self.identity {
-            Some(found) if found.node_id != ours.node_id => {
-                Err(DataDirError::OtherNode { path: self.path.clone(), found: found.node_id.0, ours: ours.node_id.0 })
-            }
-            Some(found) if found.cluster_id != ours.cluster_id => Err(DataDirError::OtherCluster {
-                path: self.path.clone(),
-                found: found.cluster_id.clone(),
-                ours: ours.cluster_id.clone(),
-            }),
-            Some(_) => Ok(()),
-            None => Ok(fs::write_durable(&self.path.join(META), ours.encode().into_bytes()).await?),
+        if let Some(found) = &self.identity {
+            check_owner(&self.path, &found.owner, ours)?;
         }
+        let known = self.directory_id().or(self.identity.as_ref().and_then(|found| found.directory_id));
+        let id = known.unwrap_or_else(|| DirectoryId::from_random(random::bytes()));
+        if known.is_none() {
+            let file = FolderIdentity { owner: ours.clone(), directory_id: Some(id) };
+            fs::write_durable(&self.path.join(META), file.encode().into_bytes()).await?;
+        }
+        let _ = self.directory_id.set(id);
+        Ok(())
     }
 
     pub(crate) fn part_path(&self, writer: u16) -> PathBuf {
@@ -172,7 +221,7 @@ impl DataDir {
     }
 
     /// Removes the clean mark durably. Every shard calls it before its first write; only the first one costs.
-    pub(crate) async fn invalidate(&self) -> Result<(), LogError> {
+    pub(crate) async fn invalidate(&self) -> Result<(), IoError> {
         if !self.marked_clean.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -282,13 +331,27 @@ fn clean_mark(incarnation: u64) -> Vec<u8> {
     format!("{incarnation:016x}\n").into_bytes()
 }
 
-async fn read_identity(path: &Path) -> Result<Option<Identity>, DataDirError> {
+/// Refuses a folder of another node or cluster.
+pub(crate) fn check_owner(path: &Path, found: &Identity, ours: &Identity) -> Result<(), DataDirError> {
+    let path = path.to_path_buf();
+    if found.node_id != ours.node_id {
+        return Err(DataDirError::OtherNode { path, found: found.node_id.0, ours: ours.node_id.0 });
+    }
+    if found.cluster_id != ours.cluster_id {
+        let (found, ours) = (found.cluster_id.clone(), ours.cluster_id.clone());
+        return Err(DataDirError::OtherCluster { path, found, ours });
+    }
+    Ok(())
+}
+
+/// What `ringlog.meta` says; `None` for a folder that was never used.
+pub async fn read_identity(path: &Path) -> Result<Option<FolderIdentity>, DataDirError> {
     let path = path.join(META);
     match fs::read_if_there(&path, SMALL_FILE as usize).await? {
         None => Ok(None),
-        Some(bytes) => {
-            Identity::decode(&bytes).map(Some).map_err(|why| DataDirError::Unreadable { path, why: why.to_string() })
-        }
+        Some(bytes) => FolderIdentity::decode(&bytes)
+            .map(Some)
+            .map_err(|why| DataDirError::Unreadable { path, why: why.to_string() }),
     }
 }
 

@@ -70,9 +70,28 @@ impl From<IoError> for LogError {
 #[derive(Debug)]
 pub enum DataDirError {
     InUse(PathBuf),
-    OtherNode { path: PathBuf, found: i32, ours: i32 },
-    OtherCluster { path: PathBuf, found: String, ours: String },
-    Unreadable { path: PathBuf, why: String },
+    OtherNode {
+        path: PathBuf,
+        found: i32,
+        ours: i32,
+    },
+    OtherCluster {
+        path: PathBuf,
+        found: String,
+        ours: String,
+    },
+    Unreadable {
+        path: PathBuf,
+        why: String,
+    },
+    /// Two data folders say that they are the same one.
+    SameFolder {
+        path: PathBuf,
+        other: PathBuf,
+    },
+    TooMany {
+        most: usize,
+    },
     Io(IoError),
 }
 
@@ -99,6 +118,15 @@ impl fmt::Display for DataDirError {
                 "{} cannot be understood ({why}); restore it from a backup or give another --data-dir",
                 path.display()
             ),
+            DataDirError::SameFolder { path, other } => write!(
+                f,
+                "data folders {} and {} have the same directory.id: one is a copy of the other; leave it out of log.dirs",
+                path.display(),
+                other.display()
+            ),
+            DataDirError::TooMany { most } => {
+                write!(f, "a node has at most {most} data folders, this one knows of more")
+            }
             DataDirError::Io(error) => write!(f, "the data folder cannot be used: {error}"),
         }
     }

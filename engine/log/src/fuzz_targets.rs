@@ -3,7 +3,7 @@
 use model::{LeaderEpoch, Offset};
 
 use crate::format::epochs::EpochHistory;
-use crate::format::identity::Identity;
+use crate::format::identity::FolderIdentity;
 use crate::format::{checkpoint, index, partition_metadata, time_index};
 use crate::scan::{ReadLimits, SegmentScan, Step, select};
 use crate::segment::Fill;
@@ -51,8 +51,8 @@ pub fn partition_metadata(data: &[u8]) {
 }
 
 pub fn identity(data: &[u8]) {
-    if let Ok(found) = Identity::decode(data) {
-        assert_eq!(Identity::decode(found.encode().as_bytes()), Ok(found));
+    if let Ok(found) = FolderIdentity::decode(data) {
+        assert_eq!(FolderIdentity::decode(found.encode().as_bytes()), Ok(found));
     }
 }
 

@@ -36,6 +36,14 @@ pub const BALLAST_OF_RESERVE: u64 = 4;
 pub const BALLAST_MAX: u64 = 16 << 20;
 /// Below so many free bytes a disk counts as full, and the ballast makes way.
 pub const LOW_SPACE: u64 = 1 << 20;
+/// Under a quota the files of a folder are measured again after this many times as long as the last time took.
+pub const MEASURE_PAUSE_TIMES: i64 = 50;
+/// Data folders of a node.
+pub const FOLDERS_MAX: usize = 256;
+/// The record of partitions' homes is written anew when it has grown by so many bytes.
+pub const HOMES_GROWTH: u64 = 1 << 20;
+/// Largest record of partitions' homes that is read.
+pub const HOMES_FILE: u64 = 256 << 20;
 /// Appended bytes of a shard that may wait for their write. Beyond it `append` refuses; callers brake earlier with
 /// `LogShard::wait_room`.
 pub const UNWRITTEN_MAX: u64 = 256 << 20;

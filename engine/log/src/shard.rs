@@ -67,6 +67,9 @@ pub struct LogShardStats {
     pub device: DeviceStats,
 }
 
+/// Data folders that may not be called clean, by path, each with its first error.
+type UncleanFolders = BTreeMap<PathBuf, (Arc<DataDir>, LogError)>;
+
 /// A partition that was opened, with what the replica needs to rebuild its producer state.
 #[derive(Debug)]
 pub struct Opened {
@@ -217,15 +220,24 @@ impl LogShard {
     /// Everything appended goes to disk; tails are trimmed, indexes and checkpoint written. The shard's last call:
     /// afterwards the caller of the process's stop calls `DataDir::close_clean`.
     pub async fn stop_clean(self: &Rc<Self>) -> Result<(), LogError> {
+        match self.stop_clean_by_folder().await.into_iter().next() {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// The same where there are several data folders: gives those that may not be called clean, each with its first error.
+    pub async fn stop_clean_by_folder(self: &Rc<Self>) -> Vec<(Arc<DataDir>, LogError)> {
         self.begin_stop();
         let logs: Vec<Rc<PartitionLog>> = self.partitions.borrow().values().cloned().collect();
-        let failed: Rc<RefCell<Option<LogError>>> = Rc::default();
-        let first = failed.clone();
+        let failed: Rc<RefCell<UncleanFolders>> = Rc::default();
+        let to = failed.clone();
         each(logs.into(), self.config.device.queue_depth, move |log: Rc<PartitionLog>| {
-            let first = first.clone();
+            let to = to.clone();
             async move {
                 if let Err(error) = log.close_clean().await {
-                    first.borrow_mut().get_or_insert(error);
+                    let dir = log.home.dir.clone();
+                    to.borrow_mut().entry(dir.path().to_path_buf()).or_insert((dir, error));
                 }
             }
         })
@@ -237,18 +249,15 @@ impl LogShard {
         }
         drop(self.shared_files.remove_all());
         let dirs: Vec<Rc<ShardDir>> = std::mem::take(&mut *self.dirs.borrow_mut()).into_values().collect();
-        let changed = logs_changed(&self.partitions.borrow());
         for dir in dirs {
-            if changed {
-                dir.flush().await?;
+            let changed = self.partitions.borrow().values().any(|log| log.is_touched() && Rc::ptr_eq(&log.home, &dir));
+            if changed && let Err(error) = dir.flush().await {
+                failed.borrow_mut().entry(dir.dir.path().to_path_buf()).or_insert((dir.dir.clone(), error));
             }
             dir.stop().await;
         }
         self.partitions.borrow_mut().clear();
-        match failed.take() {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        failed.take().into_values().collect()
     }
 }
 
@@ -287,11 +296,6 @@ impl LogShard {
             let _ = file.close().await;
         }
     }
-}
-
-/// Whether anything was written since the start: otherwise the clean checkpoint still says everything.
-fn logs_changed(partitions: &BTreeMap<PartitionKey, Rc<PartitionLog>>) -> bool {
-    partitions.values().any(|log| log.is_touched())
 }
 
 impl LogShard {

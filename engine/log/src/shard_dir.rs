@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::PartitionKey;
 use runtime::sync::before;
-use runtime::{DirectFile, Notify, TaskGroup, clock, fs, spawn};
+use runtime::{DirectFile, IoError, Notify, TaskGroup, clock, fs, spawn};
 
 use crate::data_dir::DataDir;
 use crate::error::LogError;
@@ -85,6 +85,14 @@ impl ShardDir {
         task.join().await.unwrap_or(Err(LogError::Closed))
     }
 
+    /// An outcome of what all partitions of the folder need: without it the folder is lost.
+    pub fn noted<T>(&self, result: Result<T, IoError>) -> Result<T, LogError> {
+        if let Err(error) = &result {
+            self.dir.notice_of_folder(error);
+        }
+        Ok(result?)
+    }
+
     /// Before the first direct file of this shard in the folder.
     pub async fn probe(self: &Rc<Self>) -> Result<(), LogError> {
         if self.probed.get() == Once::Done {
@@ -92,7 +100,7 @@ impl ShardDir {
         }
         self.once(
             |d| &d.probed,
-            async |d: Rc<ShardDir>| Ok(DirectFile::probe_device(d.dir.path(), usize::from(d.writer)).await?),
+            async |d: Rc<ShardDir>| d.noted(DirectFile::probe_device(d.dir.path(), usize::from(d.writer)).await),
         )
         .await
     }
@@ -103,7 +111,7 @@ impl ShardDir {
             return Ok(());
         }
         self.probe().await?;
-        self.once(|d| &d.invalidated, async |d: Rc<ShardDir>| d.dir.invalidate().await).await
+        self.once(|d| &d.invalidated, async |d: Rc<ShardDir>| d.noted(d.dir.invalidate().await)).await
     }
 
     /// Takes a newer entry; it reaches the disk soon.
@@ -165,7 +173,7 @@ impl ShardDir {
     async fn write(self: &Rc<Self>) -> Result<(), LogError> {
         let version = self.version.get();
         let bytes = checkpoint::encode(self.dir.incarnation(), self.entries.borrow().values());
-        fs::write_durable(&self.dir.part_path(self.writer), bytes).await?;
+        self.noted(fs::write_durable(&self.dir.part_path(self.writer), bytes).await)?;
         self.on_disk.set(version);
         Ok(())
     }

@@ -9,12 +9,25 @@ use crate::limits::{BLOCK, MIN_MEMLOCK_BYTES};
 /// Why this host cannot run a shard.
 #[derive(Debug)]
 pub enum HostError {
-    Memlock { limit_bytes: u64 },
+    Memlock {
+        limit_bytes: u64,
+    },
     UringForbidden,
     UringMissing,
     Uring(io::Error),
-    NoDirectIo { path: PathBuf, source: io::Error },
-    DataDir { path: PathBuf, source: io::Error },
+    NoDirectIo {
+        path: PathBuf,
+        source: io::Error,
+    },
+    DataDir {
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// Two data folders are one, or one lies in the other.
+    Overlap {
+        path: PathBuf,
+        other: PathBuf,
+    },
 }
 
 impl fmt::Display for HostError {
@@ -38,6 +51,12 @@ impl fmt::Display for HostError {
                 f,
                 "the file system of {} refuses direct I/O (O_DIRECT: {source}): put the data folder on ext4, xfs or btrfs",
                 path.display()
+            ),
+            HostError::Overlap { path, other } => write!(
+                f,
+                "data folders {} and {} are the same folder, or one lies in the other: name each folder once in log.dirs",
+                path.display(),
+                other.display()
             ),
             HostError::DataDir { path, source } => write!(
                 f,
@@ -102,6 +121,53 @@ pub fn io_memory_is_cut(wanted: usize) -> Option<usize> {
     (fits < wanted).then_some(fits)
 }
 
+/// Whether something is there under that name.
+pub fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Where a folder is, or will be once it is made: without links on the way.
+fn real_path(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let there = absolute.ancestors().find_map(|part| Some((part, part.canonicalize().ok()?)));
+    match there {
+        Some((part, real)) => absolute.strip_prefix(part).map_or_else(|_| real.clone(), |rest| real.join(rest)),
+        None => absolute,
+    }
+}
+
+/// Refuses folders of which two are the same one (by name, link or bind mount) or one lies in another.
+pub fn distinct_folders(folders: &[PathBuf]) -> Result<(), HostError> {
+    use std::os::unix::fs::MetadataExt;
+    let inode = |path: &Path| path.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+    let real: Vec<_> = folders.iter().map(|path| (real_path(path), inode(path))).collect();
+    for (at, (path, id)) in real.iter().enumerate() {
+        let overlaps = |(other, other_id): &(PathBuf, Option<(u64, u64)>)| {
+            other.starts_with(path) || path.starts_with(other) || (id.is_some() && id == other_id)
+        };
+        if let Some(before) = real[..at].iter().position(overlaps) {
+            return Err(HostError::Overlap { path: folders[before].clone(), other: folders[at].clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Whether another process holds a record lock (fcntl) on a file, as Java programs do. `false` where there is none.
+pub fn is_record_locked(path: &Path) -> io::Result<bool> {
+    use std::os::fd::AsRawFd;
+    let file = match std::fs::OpenOptions::new().read(true).write(true).open(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+        opened => opened?,
+    };
+    // SAFETY: an all-zero flock is a valid value.
+    let mut asked: libc::flock = unsafe { std::mem::zeroed() };
+    asked.l_type = libc::F_WRLCK as libc::c_short;
+    asked.l_whence = libc::SEEK_SET as libc::c_short;
+    // SAFETY: the descriptor is open, and `asked` is a valid place for the answer.
+    let rc = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &raw mut asked) };
+    if rc == 0 { Ok(asked.l_type != libc::F_UNLCK as libc::c_short) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Makes the data folder if it is not there, and opens a file with O_DIRECT in it.
 pub fn prepare_data_dir(dir: &Path) -> Result<(), HostError> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -148,4 +214,24 @@ pub(crate) fn register_membarrier() {
     const MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
     // SAFETY: takes no pointers; where it is not supported it fails without effect.
     unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) };
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn one_folder_under_two_names_is_found() {
+        let temp = crate::testing::TempDir::new("checks-folders");
+        let path = |name: &str| temp.path().join(name);
+        std::fs::create_dir(path("a")).unwrap();
+        std::os::unix::fs::symlink(path("a"), path("link")).unwrap();
+        let are_distinct = |one: &str, other: &str| distinct_folders(&[path(one), path(other)]).is_ok();
+        assert!(are_distinct("a", "b"), "neither has to be there");
+        assert!(are_distinct("a", "ab"));
+        for (one, other) in [("a", "a/."), ("a", "link"), ("a", "a/in"), ("link/in", "a"), ("b/c", "b"), ("b", "./b")] {
+            assert!(!are_distinct(one, other), "{one} {other}");
+        }
+    }
 }

@@ -195,6 +195,27 @@ pub async fn space(path: &Path) -> Result<Space, IoError> {
     .await
 }
 
+/// Bytes that the files right in a directory take on the device. What is not there takes nothing.
+pub async fn taken(path: &Path) -> Result<u64, IoError> {
+    on_pool("cannot list", path, |p| {
+        use std::os::unix::fs::MetadataExt;
+        let entries = match fs::read_dir(p) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(0),
+            listed => listed?,
+        };
+        let mut bytes = 0;
+        for entry in entries {
+            match entry?.metadata() {
+                Ok(meta) if meta.is_file() => bytes += meta.blocks() * 512,
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+                _ => {}
+            }
+        }
+        Ok(bytes)
+    })
+    .await
+}
+
 fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,11 +1,12 @@
 //! A shard's main task: from nothing to serving, and to its clean end.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
-use log::{DataDir, DeviceLimits, FoundPartition, Identity, LogError, LogShard, LogShardConfig};
+use log::{DataDir, DataDirs, DeviceLimits, FoundPartition, Identity, LogError, LogShard, LogShardConfig};
 use metadata::{Command, DriverConfig, Incarnation, MetadataError, Rejection};
 use model::PartitionKey;
 use model::config::{BrokerConfig, ShardConfig};
@@ -14,6 +15,7 @@ use runtime::{AcceptQueue, ChunkPool, DirectFile, Post, ShardContext, random};
 
 use crate::cluster::Cluster;
 use crate::connection::{self, Connections};
+use crate::folders::{self, FolderPlan, METADATA_DIR};
 use crate::groups;
 use crate::limits::SAVES_AT_ONCE;
 use crate::mail::{ShardReply, ShardRequest};
@@ -21,10 +23,8 @@ use crate::node::StartError;
 use crate::shard::{NodeFacts, Shard, ShardParts};
 use crate::view::View;
 
-/// Folder of the metadata quorum within the data folder.
-const METADATA_DIR: &str = "__cluster_metadata";
 /// The quorum's clock.
-const TICK_INTERVAL_MS: u64 = 100;
+pub(crate) const TICK_INTERVAL_MS: u64 = 100;
 /// Feature levels that a new cluster begins with.
 const FEATURES: [(&str, i16); 0] = [];
 
@@ -37,12 +37,12 @@ pub struct Boot {
     pub fact_senders: Vec<flume::Sender<(Arc<NodeFacts>, View)>>,
     pub fact_receivers: Vec<flume::Receiver<(Arc<NodeFacts>, View)>>,
     pub ready: flume::Sender<Result<Option<Summary>, StartError>>,
-    /// Each shard but 0 says when its log is closed; shard 0 goes last.
-    pub stopped: flume::Sender<bool>,
-    pub stopped_others: flume::Receiver<bool>,
+    /// Each shard but 0 says when its log is closed, and which folders may not be called clean; shard 0 goes last.
+    pub stopped: flume::Sender<BTreeSet<PathBuf>>,
+    pub stopped_others: flume::Receiver<BTreeSet<PathBuf>>,
     pub pool: ChunkPool,
     pub config: BrokerConfig,
-    pub data_dir: PathBuf,
+    pub folders: FolderPlan,
     pub advertised: (String, u16),
     /// `max.connections` as the acceptor sees it.
     pub max_connections: Arc<AtomicUsize>,
@@ -74,6 +74,9 @@ pub async fn run_shard(boot: Arc<Boot>, context: ShardContext) -> Result<bool, S
     runtime::spawn("accept", accept(shard.clone(), queue));
     shard.tasks.spawn("idle sweep", Connections::sweep(shard.clone()));
     shard.tasks.spawn("housekeeping", shard.clone().keep_house());
+    if shard.index == 0 {
+        shard.tasks.spawn("data folders", shard.clone().mind_folders());
+    }
     shard.tasks.spawn("open found partitions", open_found(shard.clone()));
     let _ = boot.stop_receivers[context.index].recv_async().await;
     end(&boot, &shard).await
@@ -107,7 +110,7 @@ async fn begin(boot: &Boot, context: &ShardContext) -> Result<(Rc<Shard>, Option
     let (facts, view, cluster) = if context.index == 0 {
         let (facts, cluster) = lead(boot, context.count).await?;
         let view = cluster.view();
-        discard_orphans(&facts.data_dir, &view).await.map_err(|e| StartError::Orphans(e.to_string()))?;
+        discard_orphans(&facts.dirs, &view).await.map_err(|e| StartError::Orphans(e.to_string()))?;
         for sender in &boot.fact_senders[1..] {
             let _ = sender.send((facts.clone(), view.clone()));
         }
@@ -117,7 +120,7 @@ async fn begin(boot: &Boot, context: &ShardContext) -> Result<(Rc<Shard>, Option
         let (facts, view) = received.map_err(|_| StartError::Ended)?;
         (facts, view, None)
     };
-    DirectFile::probe_device(&boot.data_dir, context.index).await.map_err(StartError::Io)?;
+    DirectFile::probe_device(&boot.folders.metadata, context.index).await.map_err(StartError::Io)?;
     let limits = &boot.config.shards;
     let mut log_config = LogShardConfig::new(context.index as u16, boot.pool.clone());
     log_config.cache_bytes = (limits.batch_cache_bytes / context.count).max(1 << 20);
@@ -129,7 +132,7 @@ async fn begin(boot: &Boot, context: &ShardContext) -> Result<(Rc<Shard>, Option
         topics: view.image.topic_count(),
         partitions: view.image.partition_count(),
         // A folder that was never used has nothing to recover.
-        was_clean: facts.data_dir.was_clean() || facts.data_dir.identity().is_none(),
+        was_clean: facts.dirs.online().all(|dir| dir.was_clean() || dir.identity().is_none()),
     });
     let shard = Shard::new(ShardParts {
         index: context.index,
@@ -161,9 +164,10 @@ fn watch(cluster: &Rc<Cluster>) {
 /// Shard 0: data folder, quorum, and this start's commands.
 async fn lead(boot: &Boot, shards: usize) -> Result<(Arc<NodeFacts>, Rc<Cluster>), StartError> {
     let node_id = boot.config.node.node_id;
-    let data_dir =
-        DataDir::open_with(&boot.data_dir, boot.config.shards.disk_reserve_bytes).await.map_err(StartError::DataDir)?;
-    let folder = boot.data_dir.join(METADATA_DIR);
+    let path = &boot.folders.metadata;
+    let reserve_bytes = boot.config.shards.disk_reserve_bytes;
+    let data_dir = DataDir::open_with(path, reserve_bytes).await.map_err(StartError::DataDir)?;
+    let folder = path.join(METADATA_DIR);
     let known = data_dir.identity().map(|identity| identity.cluster_id.clone());
     if let Some(cluster_id) = &known {
         let ours = Identity { cluster_id: cluster_id.clone(), node_id };
@@ -184,13 +188,13 @@ async fn lead(boot: &Boot, shards: usize) -> Result<(Arc<NodeFacts>, Rc<Cluster>
     let cluster_id = cluster.cluster_id().to_string();
     let ours = Identity { cluster_id: cluster_id.clone(), node_id };
     data_dir.adopt(&ours).await.map_err(StartError::DataDir)?;
+    let dirs = folders::open(&boot.folders, &boot.config, data_dir, &ours, &cluster.view()).await?;
     let facts = Arc::new(NodeFacts {
         node_id,
         host: boot.advertised.0.clone(),
         port: boot.advertised.1,
         cluster_id,
-        data_dir,
-        data_dir_path: boot.data_dir.clone(),
+        dirs,
         base_config: boot.config.clone(),
         next_id: AtomicU64::new(1),
         max_connections: boot.max_connections.clone(),
@@ -224,62 +228,95 @@ async fn register(boot: &Boot, cluster: &Cluster) -> Result<(), MetadataError> {
     Ok(())
 }
 
-/// The clean end. Shard 0 waits for the others before the folder is called clean.
-/// Gives whether the folder is called clean.
+/// The clean end. Shard 0 waits for the others before a folder is called clean.
+/// Gives whether all folders are.
 async fn end(boot: &Boot, shard: &Rc<Shard>) -> Result<bool, String> {
     shard.begin_stop();
     shard.connections.close_all().await;
     groups::stop(shard).await;
     shard.tasks.wait().await;
-    let mut clean = all_found_are_open(shard) && save_producers(shard).await;
-    let closed = shard.log.stop_clean().await;
-    if let Err(error) = &closed {
-        eprintln!("ringlog: shard {} could not close its logs cleanly: {error}", shard.index);
+    let dirs = &shard.facts.dirs;
+    let unopened = dirs.online().filter(|dir| !all_found_are_open(shard, dir));
+    let mut unclean: BTreeSet<PathBuf> = unopened.map(|dir| dir.path().to_path_buf()).collect();
+    unclean.extend(save_producers(shard).await);
+    for (dir, error) in shard.log.stop_clean_by_folder().await {
+        let path = dir.path();
+        eprintln!("ringlog: shard {} could not close its logs in {} cleanly: {error}", shard.index, path.display());
+        unclean.insert(path.to_path_buf());
     }
-    clean &= closed.is_ok();
     if shard.index != 0 {
-        let _ = boot.stopped.send(clean);
-        return Ok(clean);
+        let is_clean = unclean.is_empty();
+        let _ = boot.stopped.send(unclean);
+        return Ok(is_clean);
     }
     for _ in 1..shard.post.shards() {
-        clean &= boot.stopped_others.recv_async().await.unwrap_or(false);
+        match boot.stopped_others.recv_async().await {
+            Ok(others) => unclean.extend(others),
+            Err(_) => unclean.extend(dirs.online().map(|dir| dir.path().to_path_buf())),
+        }
     }
     if let Some(cluster) = &shard.cluster {
         cluster.stop();
     }
-    if clean {
-        shard.facts.data_dir.close_clean().await.map_err(|e| e.to_string())?;
-    }
-    Ok(clean)
+    close_folders(dirs, &unclean).await
 }
 
-/// Whether this shard knows the end of every log that is its own. After a clean start the checkpoint does; after an unclean
-/// one a partition that was not opened has an end that only its scan will tell, and the folder must not be called clean.
-fn all_found_are_open(shard: &Shard) -> bool {
-    let (view, dir) = (shard.view(), &shard.facts.data_dir);
+/// Each folder has its own clean mark. An error is told after the others are closed.
+async fn close_folders(dirs: &DataDirs, unclean: &BTreeSet<PathBuf>) -> Result<bool, String> {
+    let mut failed = None;
+    let mut clean = unclean.is_empty();
+    for dir in dirs.online() {
+        if dir.failure().is_some() || unclean.contains(dir.path()) {
+            clean = false;
+        } else if let Err(error) = dir.close_clean().await {
+            failed.get_or_insert(error.to_string());
+        }
+    }
+    failed.map_or(Ok(clean), Err)
+}
+
+/// Whether this shard knows the end of every log in `dir` that is its own. After a clean start the checkpoint does; after an
+/// unclean one a partition that was not opened has an end that only its scan will tell, and the folder must not be called
+/// clean.
+fn all_found_are_open(shard: &Shard, dir: &DataDir) -> bool {
+    let view = shard.view();
     let known = |found: &FoundPartition| {
         let Some(topic_id) = found.topic_id else { return false };
         let key = PartitionKey { topic_id, partition: found.partition };
-        view.placement.shard_of(key) != Some(shard.index) || shard.partitions.get(key).is_some()
+        let is_ours = view.placement.shard_of(key) == Some(shard.index) && shard.facts.dirs.is_home(dir, key);
+        !is_ours || shard.partitions.get(key).is_some()
     };
     dir.was_clean() || dir.found().iter().all(known)
 }
 
-/// Producers of the partitions that changed since the start. `false`: one could not be saved.
-async fn save_producers(shard: &Shard) -> bool {
+/// Producers of the partitions that changed since the start. Gives the folders in which one could not be saved.
+async fn save_producers(shard: &Shard) -> BTreeSet<PathBuf> {
     let open = shard.partitions.open();
     let changed: Vec<_> = open.iter().filter(|replica| replica.log().is_touched()).collect();
-    let mut saved = true;
+    let mut failed = BTreeSet::new();
     for some in changed.chunks(SAVES_AT_ONCE) {
         let results = runtime::sync::all(some.iter().map(|replica| replica.save_producers()).collect()).await;
-        saved &= results.iter().all(Result::is_ok);
+        let unsaved = some.iter().zip(results).filter(|(_, result)| result.is_err());
+        failed.extend(unsaved.filter_map(|(replica, _)| Some(replica.log().dir().parent()?.to_path_buf())));
     }
-    saved
+    failed
 }
 
 /// Takes folders out of the way whose topics are gone or were made again with another id: their deletion was agreed, and
 /// the process ended before the files went. Before any shard serves, so that no live folder can be meant.
-async fn discard_orphans(dir: &DataDir, view: &View) -> Result<(), LogError> {
+async fn discard_orphans(dirs: &DataDirs, view: &View) -> Result<(), LogError> {
+    for dir in dirs.online() {
+        let discarded = discard_orphans_in(dir, view).await;
+        match discarded {
+            // Its topic is in nobody's way: the folder takes no new partitions any more.
+            Err(error) if !Arc::ptr_eq(dir, dirs.metadata()) => dir.fail(&error.to_string()),
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+async fn discard_orphans_in(dir: &DataDir, view: &View) -> Result<(), LogError> {
     for found in dir.found() {
         let Some(topic_id) = found.topic_id else { continue };
         if view.image.topic(topic_id).is_none() {

@@ -13,6 +13,7 @@ use model::config::BrokerConfig;
 use model::{ErrorCode, NodeId};
 use runtime::TaskHandle;
 
+use crate::folders;
 use crate::placement::Placement;
 use crate::shard::Shard;
 use crate::view::View;
@@ -76,15 +77,18 @@ struct Publisher {
 
 impl Publisher {
     async fn publish(&self, image: Arc<Image>) {
-        let view = self.next_view(image);
+        let old = self.state.borrow().image.clone();
+        let view = self.next_view(image.clone());
         let shard = self.shard.borrow().clone();
         if let Some(shard) = shard {
+            folders::follow(&shard, &old, &view).await;
             shard
                 .on_all(move |shard| {
                     let view = view.clone();
                     async move { shard.apply(view).await }
                 })
                 .await;
+            folders::forget(&shard, &old, &image);
         }
     }
 
@@ -171,6 +175,12 @@ impl Cluster {
 impl Shard {
     /// Agrees on a change of the cluster's state; resolves once every shard holds its image.
     pub async fn change(self: &Rc<Self>, command: Command) -> Result<Outcome, ChangeError> {
+        let makes_partitions = matches!(command, Command::CreateTopic { .. } | Command::AddPartitions { .. });
+        if makes_partitions && !self.facts.dirs.takes_new_partitions() {
+            // As Kafka does of a broker whose folders are all cordoned (KIP-1066).
+            let message = "Every data folder of this broker is cordoned or offline: none takes new partitions.".into();
+            return Err(ChangeError::Failed { code: ErrorCode::InvalidReplicationFactor, message });
+        }
         let agreed = self.on(0, move |shard| async move {
             match &shard.cluster {
                 Some(cluster) => cluster.change(&command).await.map_err(ChangeError::from),

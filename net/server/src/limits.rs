@@ -46,5 +46,11 @@ pub const SESSION_PARTITIONS_PER_SHARD: usize = 100_000;
 pub const SESSION_EVICTION_MS: i64 = 120_000;
 /// Free chunks kept for reuse, in quarters of the batch cache's size: two shards reading from disk use about two.
 pub const POOL_KEEPS_QUARTERS: usize = 3;
+/// Leader epochs of an imported partition are raised one by one, up to this.
+pub const IMPORT_EPOCHS_MAX: i32 = 100_000;
+/// Proposals that an import has under way.
+pub const IMPORT_PROPOSALS: usize = 256;
+/// Milliseconds between two looks after the data folders.
+pub const FOLDER_LOOK_MS: i64 = 1_000;
 /// Partitions of a shard that went with one topic, from which on freed memory goes back to the operating system.
 pub const TRIM_AFTER_DELETIONS: usize = 256;

@@ -1,7 +1,7 @@
 //! A node: from configuration to listening shards, and back.
 //!
 //! Start: host checks and the listener on the caller's thread, so that their errors are sentences at once; then all
-//! shards together. Shard 0 opens the data folder and the metadata quorum, registers this start (broker, raised leader
+//! shards together. Shard 0 opens the data folders and the metadata quorum, registers this start (broker, raised leader
 //! epochs) and hands facts and view to the others; no shard takes a connection before that. Stop: connections, groups,
 //! logs on every shard, then the clean mark by shard 0 as the last one.
 
@@ -22,6 +22,7 @@ use runtime::shard::RunningShards;
 use runtime::{Acceptor, ChunkPool, HelperSpec, IoError, ShardSpec};
 
 use crate::boot::{Boot, run_shard};
+use crate::folders;
 use crate::mail::{ShardReply, ShardRequest};
 
 /// Everything a start needs.
@@ -61,6 +62,21 @@ pub enum StartError {
     MetadataMissing {
         path: PathBuf,
     },
+    /// Several folders, used before, and none of them has the metadata log.
+    MetadataNowhere {
+        used: PathBuf,
+    },
+    Cordoned {
+        path: PathBuf,
+    },
+    MetadataElsewhere {
+        found: PathBuf,
+        named: PathBuf,
+    },
+    MetadataTwice {
+        path: PathBuf,
+        other: PathBuf,
+    },
     Metadata(MetadataError),
     Io(IoError),
     /// Folders of deleted topics could not be moved out of the way.
@@ -92,6 +108,28 @@ impl fmt::Display for StartError {
                 "{} is missing although the data folder was used before: restore it, or start with an empty --data-dir",
                 path.display()
             ),
+            StartError::MetadataNowhere { used } => write!(
+                f,
+                "none of log.dirs holds the metadata log (__cluster_metadata), although {} was used before: mount or name the \
+                 folder that holds it",
+                used.display()
+            ),
+            StartError::Cordoned { path } => {
+                write!(f, "cordoned.log.dirs names {}, which is not among log.dirs", path.display())
+            }
+            StartError::MetadataElsewhere { found, named } => write!(
+                f,
+                "the metadata log lies in {}, but metadata.log.dir says {}: stop here, move the folder __cluster_metadata and \
+                 the file ringlog.folders, or name the first",
+                found.display(),
+                named.display()
+            ),
+            StartError::MetadataTwice { path, other } => write!(
+                f,
+                "{} and {} both hold a metadata log (__cluster_metadata): they are of two nodes, or one is a copy; leave one out",
+                path.display(),
+                other.display()
+            ),
             StartError::Metadata(e) => write!(f, "the cluster's metadata cannot be used: {e}"),
             StartError::Io(e) => write!(f, "the data folder cannot be used: {e}"),
             StartError::Orphans(why) => write!(f, "the folder of a deleted topic is in the way: {why}"),
@@ -114,8 +152,8 @@ pub struct Node {
 impl Node {
     pub fn start(options: NodeOptions) -> Result<(Node, Started), StartError> {
         checks::check_host().map_err(StartError::Host)?;
-        let data_dir = PathBuf::from(&options.config.node.log_dir);
-        checks::prepare_data_dir(&data_dir).map_err(StartError::Host)?;
+        let folders = folders::plan(&options.config)?;
+        checks::prepare_data_dir(&folders.metadata).map_err(StartError::Host)?;
         let bound = bind(&options.config)?;
         let address = bound.local_addr().map_err(|e| StartError::Io(IoError::bare("the listener", e)))?;
         let advertised = advertised(&options.config, address);
@@ -142,7 +180,7 @@ impl Node {
             // What the cache lets go is mostly taken again at once; more than a part of it idle would be waste.
             pool: ChunkPool::new(cache_bytes / 4 * crate::limits::POOL_KEEPS_QUARTERS),
             config: options.config.clone(),
-            data_dir,
+            folders,
             advertised: advertised.clone(),
             max_connections,
         });

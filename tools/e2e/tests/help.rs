@@ -96,7 +96,8 @@ fn every_sub_command_has_an_example_of_itself() {
     assert!(without.is_empty(), "no example in the help of: {}", without.join(", "));
 }
 
-/// Where examples run: a broker, and a folder of their own with a stopped broker's `ringlog-data` in it.
+/// Where examples run: a broker, and a folder of their own with a stopped broker's `ringlog-data` and the least that is a
+/// `kafka-data` in it.
 struct Setting {
     broker: Broker,
     dir: TempDir,
@@ -106,6 +107,9 @@ impl Setting {
     fn new() -> Setting {
         let setting = Setting { broker: Broker::start(), dir: TempDir::new() };
         let data = setting.dir.path().join("ringlog-data");
+        let partition = setting.dir.path().join("kafka-data/orders-0");
+        std::fs::create_dir_all(&partition).unwrap();
+        std::fs::write(partition.join("00000000000000000000.log"), []).unwrap();
         let mut serve = Running::start("ringlog", &mut ringlog_serve(&data, "127.0.0.1:0"));
         let mut raw = Raw::connect_to(listening_port(&serve).expect("it listens"));
         requests::create_topic(&mut raw, "clicks", 2, &[]);

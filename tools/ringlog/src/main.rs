@@ -5,6 +5,7 @@ mod cli;
 mod completion;
 mod demo;
 mod log_dump;
+mod log_import;
 mod perf;
 mod records;
 mod serve;

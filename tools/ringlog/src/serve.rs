@@ -33,9 +33,9 @@ pub struct ServeArgs {
     /// Configuration file: lines of key=value, keys as in Kafka's server.properties. Default: none.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Folder of all data. Default: ./ringlog-data.
+    /// Data folder; may be repeated: new partitions then go where most space is free. Default: ./ringlog-data.
     #[arg(long, value_name = "DIR")]
-    data_dir: Option<PathBuf>,
+    data_dir: Vec<PathBuf>,
     /// Address to listen on; port 0 picks a free one and prints it. Default: 127.0.0.1:9092.
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
@@ -112,9 +112,8 @@ fn configuration(args: &ServeArgs, profile: &Profile, shards: usize) -> Result<B
         let lines = model::config::parse_properties(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         lines.into_iter().for_each(|line| put(&line.key, line.value));
     }
-    if let Some(dir) = &args.data_dir {
-        let dir = dir.to_str().ok_or("--data-dir is not UTF-8: choose another folder")?;
-        put("log.dirs", dir.to_string());
+    if !args.data_dir.is_empty() {
+        put("log.dirs", log_dirs(&args.data_dir)?);
     }
     if let Some(listen) = &args.listen {
         put("listeners", format!("PLAINTEXT://{listen}"));
@@ -140,6 +139,18 @@ fn configuration(args: &ServeArgs, profile: &Profile, shards: usize) -> Result<B
     BrokerConfig::from_pairs(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()))).map_err(|e| e.to_string())
 }
 
+/// As the list that the property is.
+pub fn log_dirs(dirs: &[PathBuf]) -> Result<String, String> {
+    let text = |dir: &PathBuf| match dir.to_str() {
+        None => Err("--data-dir is not UTF-8: choose another folder".to_string()),
+        Some(dir) if dir.contains(',') => Err(format!(
+            "--data-dir {dir} has a comma, which separates folders: repeat --data-dir, or choose another folder"
+        )),
+        Some(dir) => Ok(dir.to_string()),
+    };
+    Ok(dirs.iter().map(text).collect::<Result<Vec<_>, _>>()?.join(","))
+}
+
 /// The profile in force and the sizes that came of it and of what overrides it.
 fn tuning_text(config: &BrokerConfig, in_force: &InForce) -> String {
     let helper = in_force.helper_cpu().ok().flatten().map(|cpu| format!(", helper threads on CPU {cpu}"));
@@ -161,8 +172,8 @@ fn tuning_text(config: &BrokerConfig, in_force: &InForce) -> String {
 fn print_block(config: &BrokerConfig, started: &Started, cpus: &[usize], in_force: &InForce, start_ms: u128) {
     let cpu_text = in_force.cpus_text(cpus);
     let durability = match config.topic_defaults.durability {
-        _ if checks::is_in_memory(std::path::Path::new(&config.node.log_dir)) => {
-            "memory: the data folder is on tmpfs, a restart of the host loses everything"
+        _ if config.node.log_dirs.iter().any(|dir| checks::is_in_memory(Path::new(dir))) => {
+            "memory: a data folder is on tmpfs, a restart of the host loses everything in it"
         }
         Durability::Fsync => "fsync: acks=all answers after the data is on stable storage",
         Durability::Memory => "memory: acks=all answers before the data is on stable storage",
@@ -178,7 +189,12 @@ fn print_block(config: &BrokerConfig, started: &Started, cpus: &[usize], in_forc
     line("tuning", tuning_text(config, in_force));
     line(
         "data",
-        format!("{} ({} topics, {} partitions{state})", config.node.log_dir, started.topics, started.partitions),
+        format!(
+            "{} ({} topics, {} partitions{state})",
+            config.node.log_dirs.join(", "),
+            started.topics,
+            started.partitions
+        ),
     );
     line("address", format!("listening on {}, clients are told {host}:{port}", started.address));
     line("durability", durability.to_string());

@@ -5,6 +5,7 @@ use model::{Offset, PartitionIndex, TopicId};
 pub const EPOCHS_FILE: &str = "leader-epoch-checkpoint";
 pub const METADATA_FILE: &str = "partition.metadata";
 pub const DELETE_SUFFIX: &str = "-delete";
+pub const STRAY_SUFFIX: &str = "-stray";
 const OFFSET_DIGITS: usize = 20;
 const MAX_DIR_NAME: usize = 255;
 const ID_HEX: usize = 32;
@@ -80,6 +81,12 @@ pub fn deleted_dir(topic: &str, partition: PartitionIndex, unique: TopicId) -> S
     format!("{}{suffix}", &topic[..end])
 }
 
+/// The same for a copy of a partition that lives in another folder: set aside, never data again, and left to the operator.
+pub fn stray_dir(topic: &str, partition: PartitionIndex, unique: TopicId) -> String {
+    let deleted = deleted_dir(topic, partition, unique);
+    format!("{}{STRAY_SUFFIX}", deleted.strip_suffix(DELETE_SUFFIX).unwrap_or(&deleted))
+}
+
 pub fn is_deleted_dir(name: &str) -> bool {
     name.ends_with(DELETE_SUFFIX) && name.contains('.')
 }
@@ -119,6 +126,9 @@ mod tests {
         let name = deleted_dir(&"x".repeat(249), PartitionIndex(1000), TopicId([7; 16]));
         assert_eq!(name.len(), MAX_DIR_NAME);
         assert!(is_deleted_dir(&name));
+        assert_eq!(parse_partition_dir(&name), None);
+        let name = stray_dir("t", PartitionIndex(3), TopicId([7; 16]));
+        assert!(name.starts_with("t-3.07") && name.ends_with("07-stray") && !is_deleted_dir(&name), "{name}");
         assert_eq!(parse_partition_dir(&name), None);
     }
 }

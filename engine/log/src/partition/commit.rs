@@ -134,7 +134,7 @@ impl PartitionLog {
         let mut written = Written { log: self.clone(), new_folder_in, file, job };
         if let Some(parent) = written.new_folder_in.take_if(|_| job.draining) {
             // Sealing follows at once, without a sync stage.
-            fs::sync_dir(&parent).await.map_err(|e| Failure::Poison(e.into()))?;
+            self.home.noted(fs::sync_dir(&parent).await).map_err(Failure::Poison)?;
             self.folder_synced.set(true);
         }
         Ok(written)
@@ -158,11 +158,11 @@ impl PartitionLog {
                 return Err(LogError::ForeignFolder { path: self.dir().to_path_buf(), found });
             }
         }
-        fs::create_dir_all(self.dir()).await?;
+        self.home.noted(fs::create_dir_all(self.dir()).await)?;
         // Durable with its name before the segment's file is made: a segment without it would be nobody's.
         let text = partition_metadata::encode(self.key().topic_id);
-        fs::write_tail(&metadata, 0, text.into_bytes(), true).await?;
-        fs::sync_dir(self.dir()).await?;
+        self.home.noted(fs::write_tail(&metadata, 0, text.into_bytes(), true).await)?;
+        self.home.noted(fs::sync_dir(self.dir()).await)?;
         self.folder_made.set(true);
         Ok(Some(parent))
     }
@@ -176,7 +176,12 @@ impl PartitionLog {
         self.home.probe().await?;
         let mode = if create { OpenMode::Create } else { OpenMode::ReadWrite };
         let cuts = self.cuts.get();
-        let file = DirectFile::open(&path(self.dir(), base, FileKind::Log), mode).await?;
+        let opened = DirectFile::open(&path(self.dir(), base, FileKind::Log), mode).await;
+        let file = match opened {
+            // A partition's folder that is not there says nothing about the others.
+            Err(error) if create && error.kind() != std::io::ErrorKind::NotFound => self.home.noted(Err(error))?,
+            other => other?,
+        };
         // Otherwise it may be a file that a truncation removed: good for this reader, not for the next writer.
         if cuts == self.cuts.get() {
             close_files(self.shard.files.insert(key, file.clone()));
@@ -245,8 +250,7 @@ impl PartitionLog {
                 return Ok((size, Some(grant)));
             }
         }
-        let held_back = dir.reserve().bytes();
-        Err(LogError::Full(format!("less than the {held_back} bytes that are held back would be left").into()))
+        Err(LogError::Full(dir.reserve().refusal(needed - allocated).into()))
     }
 
     /// In pieces of the largest write, as many at once as the drive is given.
@@ -301,12 +305,14 @@ impl PartitionLog {
         let len: usize = parts.iter().map(Bytes::len).sum();
         let slices: Vec<&[u8]> = parts.iter().map(|p| &p[..]).collect();
         let write = file.write_piece(&slices, position);
-        Ok(self.shard.device.run(self.home.dir.path(), Operation::Write(len), write).await?)
+        let written = self.shard.device.run(self.home.dir.path(), Operation::Write(len), write).await;
+        Ok(written.inspect_err(|error| self.home.dir.notice(error))?)
     }
 
     /// The sync of a segment's file, in its turn.
     pub(crate) async fn sync_direct(&self, file: &DirectFile) -> Result<(), IoError> {
-        self.shard.device.run(self.home.dir.path(), Operation::Sync, file.fdatasync()).await
+        let synced = self.shard.device.run(self.home.dir.path(), Operation::Sync, file.fdatasync()).await;
+        synced.inspect_err(|error| self.home.dir.notice(error))
     }
 
     /// `false` when the log was poisoned (by the sync of an earlier round) while the write was under way: it was

@@ -208,6 +208,11 @@ impl PartitionLog {
         &self.dir
     }
 
+    /// Why the data folder gives and takes nothing any more, if it failed as a whole.
+    pub fn folder_failure(&self) -> Option<std::sync::Arc<str>> {
+        self.home.dir.failure()
+    }
+
     pub fn config(&self) -> LogConfig {
         self.state.borrow().config
     }

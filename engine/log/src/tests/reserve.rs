@@ -72,3 +72,58 @@ fn what_is_granted_counts_until_it_is_taken() {
         assert!(reserve.grant(temp.path(), free / 3).await.is_some());
     });
 }
+
+#[test]
+fn a_quota_holds_clients_back_until_space_is_freed() {
+    run(|| async {
+        let temp = TempDir::new("log-quota");
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        let mut internal = node.spec("internal", LogConfig::default());
+        internal.uses_reserve = true;
+        let internal = node.shard.create_partition(internal).await.unwrap();
+        put(&log, &batch_of(&[1], 300 << 10)).await;
+        std::fs::write(temp.path().join("other"), vec![1; 600 << 10]).unwrap();
+        node.dir.set_quota(Some(1 << 20));
+        node.dir.mind_space().await.unwrap();
+        let large = append(&log, &batch_of(&[2], 400 << 10));
+        let started = runtime::clock::now_ms();
+        while !log.full.get() {
+            assert!(runtime::clock::now_ms() - started < 5000, "the quota was not seen");
+            runtime::clock::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        assert!(matches!(log.append(&batch(&[3]), Patch::leader(EPOCH)), Err(LogError::Full(_))));
+        let refusal = node.dir.reserve().refusal(1 << 20);
+        assert!(refusal.contains("of the 1048576 of its quota"), "{refusal}");
+        put(&internal, &batch_of(&[1], 400 << 10)).await;
+        // What is freed is seen at the next measurement.
+        std::fs::remove_file(temp.path().join("other")).unwrap();
+        node.dir.set_quota(Some(2 << 20));
+        let measured = async {
+            while log.full.get() {
+                node.dir.mind_space().await.unwrap();
+                runtime::clock::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        runtime::sync::before(runtime::clock::now_ms() + 10_000, measured).await.unwrap();
+        log.wait_durable(large.next_offset).await.unwrap();
+        node.dir.set_quota(None);
+        put(&log, &batch_of(&[5], 4 << 20)).await;
+        drop((log, internal));
+        node.stop().await;
+    });
+}
+
+#[test]
+fn what_the_checkpoint_knows_counts_before_the_first_measurement() {
+    run(|| async {
+        let temp = TempDir::new("log-quota-known");
+        let reserve = crate::reserve::Reserve::new(0);
+        reserve.set_quota(Some(100), || 60);
+        assert!(reserve.grant(temp.path(), 41).await.is_none());
+        assert!(reserve.grant(temp.path(), 40).await.is_some());
+        assert!(reserve.grant(temp.path(), 1).await.is_none(), "taken, whether or not the grant is held");
+        reserve.measure_if_due(temp.path()).await.unwrap();
+        assert!(reserve.grant(temp.path(), 100).await.is_some(), "the folder is empty");
+    });
+}

@@ -258,3 +258,78 @@ fn a_cut_that_fails_half_way_lets_nothing_be_appended_behind_it() {
         node.stop().await;
     });
 }
+
+#[test]
+fn an_error_of_the_folder_marks_it_and_one_of_a_file_does_not() {
+    run(|| async {
+        let temp = TempDir::new("log-folder-fails");
+        let node = Node::start(temp.path()).await;
+        let (log, other) = (node.open("t", LogConfig::default()).await, node.open("other", LogConfig::default()).await);
+        put(&log, &batch(&[1])).await;
+        put(&other, &batch(&[1])).await;
+        fail(Operation::Sync, EIO, 1);
+        let second = append(&log, &batch(&[2]));
+        assert!(log.wait_durable(second.next_offset).await.is_err());
+        assert_eq!(
+            (node.dir.failure(), other.folder_failure()),
+            (None, None),
+            "one file's data is one partition's loss"
+        );
+        // A file system that went read-only is not.
+        const EROFS: i32 = 30;
+        let path_part = "/other-0/".to_string();
+        faults::inject(Fault { operation: Operation::Write, path_part, passes: 0, times: 1, errno: EROFS });
+        let second = append(&other, &batch(&[2]));
+        assert!(other.wait_durable(second.next_offset).await.is_err());
+        assert_eq!(faults::clear(), 0);
+        let why = node.dir.failure().unwrap();
+        assert!(why.contains("Read-only"), "{why}");
+        assert!(log.folder_failure().is_some(), "all partitions of the folder learn of it");
+        drop((log, other));
+        node.crash().await;
+    });
+}
+
+#[test]
+fn a_folder_that_was_taken_away_is_noticed() {
+    run(|| async {
+        let temp = TempDir::new("log-folder-gone");
+        let path = temp.path().join("data");
+        let node = Node::start(&path).await;
+        let owner = crate::Identity { cluster_id: "c".into(), node_id: model::NodeId(1) };
+        node.dir.adopt(&owner).await.unwrap();
+        node.dir.mind_space().await.unwrap();
+        assert_eq!(node.dir.failure(), None);
+        std::fs::rename(&path, temp.path().join("away")).unwrap();
+        let _ = node.dir.mind_space().await;
+        assert!(node.dir.failure().unwrap().contains("is gone"));
+        node.crash().await;
+    });
+}
+
+/// Of two folders of one shard only the one that failed is not called clean.
+#[test]
+fn a_stop_is_clean_for_each_folder_by_itself() {
+    run(|| async {
+        let (temp, second) = (TempDir::new("log-clean-one"), TempDir::new("log-clean-two"));
+        let node = Node::start(temp.path()).await;
+        let dir = DataDir::open(second.path()).await.unwrap();
+        let log = node.open("t", LogConfig::default()).await;
+        let mut spec = node.spec("elsewhere", LogConfig::default());
+        spec.data_dir = dir.clone();
+        let elsewhere = node.shard.create_partition(spec).await.unwrap();
+        put(&log, &batch(&[1])).await;
+        put(&elsewhere, &batch(&[1])).await;
+        fail(Operation::Sync, EIO, 1);
+        let lost = append(&log, &batch(&[2]));
+        assert!(log.wait_durable(lost.next_offset).await.is_err());
+        drop((log, elsewhere));
+        let failed = node.shard.stop_clean_by_folder().await;
+        assert_eq!(failed.len(), 1);
+        assert!(Arc::ptr_eq(&failed[0].0, &node.dir));
+        dir.close_clean().await.unwrap();
+        drop((node, dir, failed));
+        assert!(!DataDir::open(temp.path()).await.unwrap().was_clean());
+        assert!(DataDir::open(second.path()).await.unwrap().was_clean());
+    });
+}

@@ -34,7 +34,20 @@ pub struct NodeConfig {
     pub listeners: Vec<Listener>,
     /// What clients are told; as many as `listeners`. A port 0 stands for the port that was picked.
     pub advertised_listeners: Vec<Listener>,
-    pub log_dir: String,
+    /// Data folders, in the order given; never empty.
+    pub log_dirs: Vec<String>,
+    /// Where the metadata log lies; `None`: in the first data folder.
+    pub metadata_log_dir: Option<String>,
+    /// Data folders that take no new partitions.
+    pub cordoned_log_dirs: Vec<String>,
+}
+
+impl NodeConfig {
+    /// An item of `cordoned.log.dirs` that is none of log.dirs. Not an error of its own: a folder may go from log.dirs
+    /// while what was set for it is stored.
+    pub fn unknown_cordoned(&self) -> Option<&str> {
+        self.cordoned_log_dirs.iter().find(|dir| !self.log_dirs.contains(dir)).map(String::as_str)
+    }
 }
 
 /// Bounds of sockets and requests.
@@ -69,6 +82,8 @@ pub struct ShardConfig {
     pub disk_expected_write_us: u64,
     /// Space of the data folder's disk that clients' records may not take.
     pub disk_reserve_bytes: u64,
+    /// What the files of one data folder may take; `None`: what the disk has.
+    pub log_dir_quota_bytes: Option<u64>,
     /// Of the whole process.
     pub batch_cache_bytes: usize,
     /// Of the whole process.
@@ -226,21 +241,27 @@ impl Reader<'_> {
         let listeners = self.listeners("listeners")?;
         let advertised_listeners = self.listeners("advertised.listeners")?;
         check_listeners(&listeners, &advertised_listeners)?;
-        let mut log_dirs = self.list("log.dirs");
-        let log_dir = match (log_dirs.pop(), log_dirs.is_empty()) {
-            (Some(dir), true) if !dir.is_empty() => dir,
-            (Some(_), false) => {
-                return Err(ConfigError::Conflict(
-                    "log.dirs names several folders; a node has one data folder for now.".into(),
-                ));
-            }
-            _ => return Err(ConfigError::Conflict("log.dirs is empty; name the data folder.".into())),
-        };
         let rack = match self.0.effective("broker.rack") {
             Some(Value::Text(rack)) => Some(rack),
             _ => None,
         };
-        Ok(NodeConfig { node_id: NodeId(self.int("node.id")), rack, listeners, advertised_listeners, log_dir })
+        let log_dirs = self.list("log.dirs");
+        let metadata_log_dir = match self.0.effective("metadata.log.dir") {
+            Some(Value::Text(dir)) if !dir.is_empty() => Some(dir),
+            _ => None,
+        };
+        let cordoned = self.list("cordoned.log.dirs");
+        let cordoned_log_dirs = if cordoned == ["*"] { log_dirs.clone() } else { cordoned };
+        check_log_dirs(&log_dirs)?;
+        Ok(NodeConfig {
+            node_id: NodeId(self.int("node.id")),
+            rack,
+            listeners,
+            advertised_listeners,
+            log_dirs,
+            metadata_log_dir,
+            cordoned_log_dirs,
+        })
     }
 
     fn connections(&self) -> ConnectionConfig {
@@ -267,6 +288,7 @@ impl Reader<'_> {
             disk_queue_depth: self.size("ringlog.disk.queue.depth"),
             disk_expected_write_us: self.size("ringlog.disk.expected.write.us") as u64,
             disk_reserve_bytes: self.size("ringlog.disk.reserve.bytes") as u64,
+            log_dir_quota_bytes: u64::try_from(self.number("ringlog.log.dir.quota.bytes")).ok(),
             batch_cache_bytes: self.size("ringlog.batch.cache.bytes"),
             max_open_segments: self.size("ringlog.max.open.segments"),
         }
@@ -303,6 +325,16 @@ impl Reader<'_> {
             retention_check_interval_ms: self.number("log.retention.check.interval.ms"),
             describe_max_partitions: self.size("max.request.partition.size.limit"),
         }
+    }
+}
+
+fn check_log_dirs(log_dirs: &[String]) -> Result<(), ConfigError> {
+    if log_dirs.is_empty() || log_dirs.iter().any(String::is_empty) {
+        return Err(ConfigError::Conflict("log.dirs has an empty item; name at least one data folder.".into()));
+    }
+    match log_dirs.iter().enumerate().find(|(at, dir)| log_dirs[..*at].contains(dir)) {
+        Some((_, twice)) => Err(ConfigError::Conflict(format!("log.dirs names {twice} twice."))),
+        None => Ok(()),
     }
 }
 

@@ -14,8 +14,22 @@ const ALWAYS_SYNCED: &str =
 
 /// Where logs lie, how they roll and how long they are kept.
 pub(super) const LOG: &[Property] = &[
-    broker("log.dir", Kind::List, "Data folder, when log.dirs is not set.").default("ringlog-data"),
-    broker("log.dirs", Kind::List, "Data folder; one for now.").or(&["log.dir"]),
+    broker("log.dir", Kind::List, "Data folders, when log.dirs is not set.").default("ringlog-data"),
+    broker("log.dirs", Kind::List, "Data folders; new partitions go where most space is free.").or(&["log.dir"]),
+    broker("metadata.log.dir", Kind::String, "Folder of the metadata log; the first of log.dirs when it is not set."),
+    broker("cordoned.log.dirs", Kind::List, "Data folders that take no new partitions, * is all of them.")
+        .default("")
+        .per_broker(),
+    broker(
+        "ringlog.log.dir.quota.bytes",
+        Kind::Long,
+        "Bytes that the files of each data folder may take, -1 is no limit: producers are asked to try again before it is \
+         passed, and commits, deletes and retention go on.",
+    )
+    .default("-1")
+    .unit(Unit::Bytes)
+    .at_least(-1)
+    .cluster_wide(),
     broker("log.segment.bytes", Kind::Int, "Size at which a segment is closed and a new one begins.")
         .default("1073741824")
         .unit(Unit::Bytes)
@@ -321,9 +335,5 @@ pub(super) const LOG_INERT: &[Property] = &[
     .default("30000")
     .unit(Unit::Ms)
     .at_least(1)
-    .inert("a node whose only folder fails ends"),
-    broker("cordoned.log.dirs", Kind::List, "Folders that take no new partitions.")
-        .default("")
-        .per_broker()
-        .refused("a node has one data folder"),
+    .inert("a failed folder's partitions answer with an error at once"),
 ];

@@ -317,6 +317,4 @@ pub(super) const NODE_REFUSED: &[Property] = &[
     broker("controller.quorum.bootstrap.servers", Kind::List, "Where to find the metadata quorum.")
         .default("")
         .refused(ONE_NODE),
-    broker("metadata.log.dir", Kind::String, "Folder of the metadata log.")
-        .refused("the metadata log lies in the data folder"),
 ];

@@ -288,9 +288,22 @@ fn node_id_comes_from_either_name() {
     assert_eq!(BrokerConfig::default().node.node_id, NodeId(1));
     assert_eq!(broker(&[("broker.id", "0")]).node.node_id, NodeId(0));
     assert_eq!(broker(&[("broker.id", "4"), ("node.id", "5")]).node.node_id, NodeId(5));
-    assert_eq!(broker(&[("log.dir", "a")]).node.log_dir, "a");
-    assert_eq!(broker(&[("log.dir", "a"), ("log.dirs", "b")]).node.log_dir, "b");
-    assert!(broker_error(&[("log.dirs", "a,b")]).contains("one data folder"));
+}
+
+#[test]
+fn data_folders() {
+    assert_eq!(broker(&[("log.dir", "a")]).node.log_dirs, ["a"]);
+    assert_eq!(broker(&[("log.dir", "a"), ("log.dirs", "b")]).node.log_dirs, ["b"]);
+    let config = broker(&[("log.dirs", "a, b,c"), ("metadata.log.dir", "b")]);
+    assert_eq!((config.node.log_dirs.len(), config.node.metadata_log_dir.as_deref()), (3, Some("b")));
+    assert!(broker_error(&[("log.dirs", "a,b,a")]).contains("names a twice"));
+    assert!(broker_error(&[("log.dirs", "a,,b")]).contains("empty"));
+    let cordoned = |named| config.with_dynamic([], [("cordoned.log.dirs", named)]).unwrap().node;
+    assert_eq!(cordoned("b").cordoned_log_dirs, ["b"]);
+    assert_eq!(cordoned("*").cordoned_log_dirs, ["a", "b", "c"]);
+    assert_eq!((cordoned("b").unknown_cordoned(), cordoned("b,d").unknown_cordoned()), (None, Some("d")));
+    assert_eq!(config.shards.log_dir_quota_bytes, None);
+    assert_eq!(broker(&[("ringlog.log.dir.quota.bytes", "7")]).shards.log_dir_quota_bytes, Some(7));
 }
 
 #[test]

@@ -288,6 +288,14 @@ pub async fn space(path: &Path) -> Result<Space, IoError> {
     .await
 }
 
+/// Bytes that the files right in a directory take. What is not there takes nothing.
+pub async fn taken(path: &Path) -> Result<u64, IoError> {
+    match read_dir(path).await {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        listed => Ok(listed?.iter().filter(|entry| !entry.is_dir).map(|entry| entry.len).sum()),
+    }
+}
+
 /// A file held under an exclusive lock while this value and its process live.
 #[derive(Debug)]
 pub struct LockedFile {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use log::{DataDir, LogShard, LogShardConfig};
+use log::{DataDir, DataDirs, LogShard, LogShardConfig};
 use metadata::Image;
 use model::NodeId;
 use runtime::mailbox::Mailboxes;
@@ -52,8 +52,7 @@ async fn shard(folder: &std::path::Path) -> Rc<Shard> {
         host: "broker.example".into(),
         port: 9_999,
         cluster_id: "c".into(),
-        data_dir: DataDir::open(folder).await.unwrap(),
-        data_dir_path: folder.to_path_buf(),
+        dirs: DataDirs::of_one(DataDir::open(folder).await.unwrap()),
         base_config: (*view.config).clone(),
         next_id: AtomicU64::new(1),
         max_connections: Arc::default(),
@@ -148,7 +147,7 @@ fn a_client_that_leaves_in_the_middle_of_a_pipeline_ends_its_connection() {
             let total = shard.config().connections.max_inflight_bytes_per_shard;
             assert_eq!(shard.inflight.left(), total as i64);
             shard.log.stop_clean().await.unwrap();
-            shard.facts.data_dir.close_clean().await.unwrap();
+            shard.facts.dirs.metadata().close_clean().await.unwrap();
         }
     });
 }

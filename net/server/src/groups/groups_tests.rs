@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
-use log::{DataDir, LogShard, LogShardConfig};
+use log::{DataDir, DataDirs, LogShard, LogShardConfig};
 use metadata::{Command, Image, Incarnation};
 use model::config::BrokerConfig;
 use model::{NodeId, TopicId};
@@ -82,8 +82,7 @@ impl Start {
             host: "broker.example".into(),
             port: 9_999,
             cluster_id: "c".into(),
-            data_dir: DataDir::open(path).await.unwrap(),
-            data_dir_path: path.to_path_buf(),
+            dirs: DataDirs::of_one(DataDir::open(path).await.unwrap()),
             base_config: (*view.config).clone(),
             next_id: AtomicU64::new(1),
             max_connections: Arc::default(),
@@ -105,7 +104,7 @@ impl Start {
         self.shard.begin_stop();
         stop(&self.shard).await;
         self.shard.log.stop_clean().await.unwrap();
-        self.shard.facts.data_dir.close_clean().await.unwrap();
+        self.shard.facts.dirs.metadata().close_clean().await.unwrap();
     }
 
     fn at(&self, version: i16) -> Context<'_> {

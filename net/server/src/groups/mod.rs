@@ -156,8 +156,8 @@ async fn list_here(shard: &Rc<Shard>, states: &[String], types: &[String]) -> Re
 fn find_drivers(shard: &Shard) {
     let view = shard.view();
     let Some(topic_id) = view.image.topic_id(OFFSETS_TOPIC) else { return };
-    let found = shard.facts.data_dir.found();
-    for found in found.iter().filter(|f| f.topic == OFFSETS_TOPIC && f.topic_id == Some(topic_id)) {
+    let found = shard.facts.dirs.online().flat_map(|dir| dir.found());
+    for found in found.filter(|f| f.topic == OFFSETS_TOPIC && f.topic_id == Some(topic_id)) {
         let key = PartitionKey { topic_id, partition: found.partition };
         if view.placement.shard_of(key) == Some(shard.index) {
             shard.groups.driver(shard, key);

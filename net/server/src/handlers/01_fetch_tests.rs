@@ -6,7 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::AtomicU64;
 
-use log::{DataDir, LogShard, LogShardConfig};
+use log::{DataDir, DataDirs, LogShard, LogShardConfig};
 use metadata::{Command, Image};
 use model::NodeId;
 use runtime::mailbox::Mailboxes;
@@ -37,8 +37,7 @@ async fn shard(folder: &Path, image: Image) -> Rc<Shard> {
         host: "broker.example".into(),
         port: 9_999,
         cluster_id: "c".into(),
-        data_dir: DataDir::open(folder).await.unwrap(),
-        data_dir_path: folder.to_path_buf(),
+        dirs: DataDirs::of_one(DataDir::open(folder).await.unwrap()),
         base_config: (*view.config).clone(),
         next_id: AtomicU64::new(1),
         max_connections: Arc::default(),
@@ -121,7 +120,7 @@ fn a_topic_that_is_gone_keeps_its_name_in_the_session_and_can_be_forgotten() {
 
             shard.begin_stop();
             shard.log.stop_clean().await.unwrap();
-            shard.facts.data_dir.close_clean().await.unwrap();
+            shard.facts.dirs.metadata().close_clean().await.unwrap();
         }
     });
 }

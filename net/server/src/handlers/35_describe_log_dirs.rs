@@ -1,4 +1,5 @@
-//! DescribeLogDirs (key 35, KIP-113, KIP-827): the data folder, its partitions and their sizes, the space around it.
+//! DescribeLogDirs (key 35, KIP-113, KIP-827): the data folders, their partitions and sizes, the space around them. A folder
+//! that is offline has error 56 and no partitions, as with Kafka.
 //!
 //! A partition that is not open and has no folder is not opened for this: it has no bytes, and asking for a size must
 //! not make folders.
@@ -7,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{PartitionIndex, PartitionKey};
+use log::folders::Folder;
+use model::{ErrorCode, PartitionIndex, PartitionKey};
 use wire::generated::describe_log_dirs::{
     DescribableLogDirTopic, DescribeLogDirsPartition, DescribeLogDirsRequest, DescribeLogDirsResponse,
     DescribeLogDirsResult, DescribeLogDirsTopic,
@@ -18,6 +20,9 @@ use super::admin::in_chunks;
 use crate::shard::Shard;
 use crate::view::View;
 
+/// What stands for bytes that nobody can tell.
+const UNKNOWN_BYTES: i64 = -1;
+
 /// Partitions asked about; `None` is all of them.
 type Wanted = Option<Arc<BTreeSet<PartitionKey>>>;
 
@@ -26,16 +31,45 @@ pub async fn handle(context: &Context<'_>, request: DescribeLogDirsRequest<'_>) 
     let view = shard.view();
     let wanted: Wanted = request.topics.map(|topics| Arc::new(wanted(&view, &topics)));
     let measured = shard.on_all(move |shard| measure(shard, wanted.clone())).await;
-    let space = runtime::fs::space(&shard.facts.data_dir_path).await.ok();
-    let bytes = |bytes: Option<u64>| bytes.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
-    let result = DescribeLogDirsResult {
-        log_dir: shard.facts.data_dir_path.display().to_string().into(),
-        topics: by_topic(&view, measured.into_iter().flatten().flatten()),
+    let dirs = &shard.facts.dirs;
+    let mut by_folder: BTreeMap<usize, Vec<(PartitionKey, u64)>> = BTreeMap::new();
+    for (key, bytes) in measured.into_iter().flatten().flatten() {
+        if let Some(number) = dirs.number_of(key) {
+            by_folder.entry(number).or_default().push((key, bytes));
+        }
+    }
+    let mut results = Vec::new();
+    for (number, folder) in dirs.folders().iter().enumerate().filter(|(_, folder)| folder.takes_partitions()) {
+        let sizes = by_folder.remove(&number).unwrap_or_default();
+        let is_cordoned = dirs.is_cordoned(&folder.path);
+        results.push(DescribeLogDirsResult { is_cordoned, ..result(&view, folder, sizes).await });
+    }
+    DescribeLogDirsResponse { throttle_time_ms: 0, error_code: 0, results }
+}
+
+/// One folder. Of one that is offline nothing is known but that.
+async fn result(view: &View, folder: &Folder, sizes: Vec<(PartitionKey, u64)>) -> DescribeLogDirsResult<'static> {
+    let log_dir = folder.path.display().to_string().into();
+    if folder.failure().is_some() {
+        let error_code = ErrorCode::KafkaStorageError.code();
+        let (total_bytes, usable_bytes) = (UNKNOWN_BYTES, UNKNOWN_BYTES);
+        return DescribeLogDirsResult {
+            log_dir,
+            error_code,
+            total_bytes,
+            usable_bytes,
+            ..DescribeLogDirsResult::default()
+        };
+    }
+    let space = runtime::fs::space(&folder.path).await.ok();
+    let bytes = |bytes: Option<u64>| bytes.map_or(UNKNOWN_BYTES, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
+    DescribeLogDirsResult {
+        log_dir,
+        topics: by_topic(view, sizes.into_iter()),
         total_bytes: bytes(space.map(|space| space.total)),
         usable_bytes: bytes(space.map(|space| space.free)),
         ..DescribeLogDirsResult::default()
-    };
-    DescribeLogDirsResponse { throttle_time_ms: 0, error_code: 0, results: vec![result] }
+    }
 }
 
 /// What exists of what was named; the rest is left out of the answer.
@@ -58,7 +92,7 @@ fn wanted(view: &View, topics: &[DescribableLogDirTopic<'_>]) -> BTreeSet<Partit
 async fn measure(shard: Rc<Shard>, wanted: Wanted) -> Vec<(PartitionKey, u64)> {
     let view = shard.view();
     let mut on_disk: BTreeSet<PartitionKey> = BTreeSet::new();
-    for found in shard.facts.data_dir.found() {
+    for found in shard.facts.dirs.online().flat_map(|dir| dir.found()) {
         if let Some(topic_id) = found.topic_id {
             on_disk.insert(PartitionKey { topic_id, partition: found.partition });
         }

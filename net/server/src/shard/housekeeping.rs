@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use log::reserve::SpaceLook;
 use model::{PartitionIndex, PartitionKey};
 use runtime::clock;
 
@@ -16,12 +15,8 @@ impl Shard {
     /// Runs until the shard stops.
     pub async fn keep_house(self: Rc<Self>) {
         let mut next_retention_ms = clock::now_ms() + self.config().topics.retention_check_interval_ms.max(1);
-        let mut space_is_known = true;
         while !self.is_stopping() {
             self.pause_ms(ROLL_CHECK_MS).await;
-            if self.index == 0 {
-                space_is_known = self.mind_space(space_is_known).await;
-            }
             let retain = clock::now_ms() >= next_retention_ms;
             if retain {
                 next_retention_ms = clock::now_ms() + self.config().topics.retention_check_interval_ms.max(1);
@@ -45,35 +40,18 @@ impl Shard {
         }
     }
 
-    /// Gives whether the space could be looked at; that it could not is told once.
-    async fn mind_space(&self, was_known: bool) -> bool {
-        let dir = &self.facts.data_dir;
-        match dir.mind_space().await {
-            Ok(SpaceLook::BallastReleased { free }) => eprintln!(
-                "ringlog: only {free} bytes are free on the disk of {}: the ballast made way. Free space there.",
-                dir.path().display()
-            ),
-            Ok(SpaceLook::Nothing | SpaceLook::BallastMade) => {}
-            Err(error) => {
-                if was_known {
-                    eprintln!("ringlog: the space of the data folder cannot be looked at: {error}");
-                }
-                return false;
-            }
-        }
-        true
-    }
-
     /// Opens, one after the other, the partitions that have data: retention has to see them, and after an unclean stop
     /// their tails have to be looked at sooner or later.
     pub async fn open_found(self: Rc<Self>) {
         let facts = self.facts.clone();
-        if self.index == 0
-            && let Err(error) = facts.data_dir.remove_deleted().await
-        {
-            eprintln!("ringlog: files of deleted partitions stay for now: {error}");
+        for dir in facts.dirs.online() {
+            if self.index == 0
+                && let Err(error) = dir.remove_deleted().await
+            {
+                eprintln!("ringlog: files of deleted partitions in {} stay for now: {error}", dir.path().display());
+            }
         }
-        for found in facts.data_dir.found() {
+        for found in facts.dirs.online().flat_map(|dir| dir.found()) {
             if self.is_stopping() {
                 return;
             }

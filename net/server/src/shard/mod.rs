@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use log::{DataDir, LogShard};
+use log::{DataDirs, LogShard};
 use model::NodeId;
 use model::config::BrokerConfig;
 use runtime::sync::Budget;
@@ -39,8 +39,7 @@ pub struct NodeFacts {
     pub host: String,
     pub port: u16,
     pub cluster_id: String,
-    pub data_dir: Arc<DataDir>,
-    pub data_dir_path: std::path::PathBuf,
+    pub dirs: Arc<DataDirs>,
     /// The configuration from file and command line, without what was set while running.
     pub base_config: BrokerConfig,
     /// Ids that are unique over all shards: fetch sessions, waits.

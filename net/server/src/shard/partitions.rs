@@ -115,6 +115,10 @@ impl Shard {
     /// The open replica, or the opening to wait for (begun now if need be), or why there is neither.
     fn reach(self: &Rc<Self>, key: PartitionKey) -> Result<Rc<Replica>, Result<Rc<Opening>, ErrorCode>> {
         match self.partitions.slot(key) {
+            // One failing folder takes its partitions down, whatever of them is still in memory.
+            Some(Slot::Open(replica)) if replica.log().folder_failure().is_some() => {
+                Err(Err(ErrorCode::KafkaStorageError))
+            }
             Some(Slot::Open(replica)) => Ok(replica),
             Some(Slot::Opening(opening)) => Err(Ok(opening)),
             Some(Slot::Failed { code, until_ms }) if clock::now_ms() < until_ms => Err(Err(code)),
@@ -176,7 +180,7 @@ impl Shard {
         let config = view.topic_config(topic).map_err(|_| ErrorCode::InvalidConfig)?;
         Ok(ReplicaSpec {
             log: PartitionSpec {
-                data_dir: self.facts.data_dir.clone(),
+                data_dir: self.facts.dirs.home(key).map_err(|_| ErrorCode::KafkaStorageError)?.clone(),
                 topic: topic.name.to_string(),
                 key,
                 config: replica::log_config(&config),
@@ -190,7 +194,7 @@ impl Shard {
 
     async fn open(&self, spec: &ReplicaSpec) -> Result<Rc<Replica>, ReplicaError> {
         let key = spec.log.key;
-        let dir = &self.facts.data_dir;
+        let dir = &spec.log.data_dir;
         match dir.found_partition(&spec.log.topic, key.partition) {
             // One whose owner cannot be read is opened too: the log looks again, and refuses rather than begin anew.
             Some(found) if found.topic_id.is_none_or(|id| id == key.topic_id) => {
@@ -265,7 +269,8 @@ impl Shard {
     }
 
     async fn discard_unopened(&self, topic: &str, key: PartitionKey) -> Result<(), log::LogError> {
-        let dir = &self.facts.data_dir;
+        // What lies in a folder that is offline goes when that is back: nobody has its topic then.
+        let Ok(dir) = self.facts.dirs.home(key) else { return Ok(()) };
         let found = dir.found_partition(topic, key.partition);
         if found.is_some_and(|found| found.topic_id == Some(key.topic_id))
             && let Some(aside) = dir.discard(topic, key.partition, Some(key.topic_id)).await?

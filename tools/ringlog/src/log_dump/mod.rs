@@ -12,7 +12,7 @@ mod out;
 mod records;
 mod recovery_point;
 mod segment;
-mod walk;
+pub mod walk;
 
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -52,6 +52,9 @@ pub enum LogCommand {
     /// Print the batches of a log, check their CRCs and indexes, and say what a start would keep.
     #[command(after_help = DUMP_AFTER_HELP)]
     Dump(DumpArgs),
+    /// Take the topics of a stopped Apache Kafka's data folder over into a stopped broker's.
+    #[command(after_help = crate::log_import::AFTER_HELP)]
+    Import(crate::log_import::ImportArgs),
 }
 
 #[derive(Debug, Args)]
@@ -72,7 +75,13 @@ pub struct DumpArgs {
 
 /// The error is a sentence.
 pub fn run(command: &LogCommand) -> Result<ExitCode, String> {
-    let LogCommand::Dump(args) = command;
+    match command {
+        LogCommand::Dump(args) => run_dump(args),
+        LogCommand::Import(args) => crate::log_import::run(args).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn run_dump(args: &DumpArgs) -> Result<ExitCode, String> {
     let detail = Detail { json: args.json, records: args.records, summary: args.summary };
     let total = out::wants_progress(detail).then(|| args.paths.iter().map(|p| bytes_below(p)).sum());
     let mut to = BufWriter::new(io::stdout().lock());

@@ -107,6 +107,9 @@ fn check_broker(base: &BrokerConfig, view: &View, after: &Image, node: NodeId) -
         Refusal::new(code, error.to_string())
     };
     let config = View::effective_config(base, after, node).map_err(refuse)?;
+    if let Some(other) = config.node.unknown_cordoned().filter(|_| config.node != view.config.node) {
+        return Err(Refusal::invalid_request(format!("cordoned.log.dirs names {other}, which is not among log.dirs.")));
+    }
     if config.topic_defaults == view.config.topic_defaults {
         return Ok(());
     }

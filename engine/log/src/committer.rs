@@ -7,8 +7,9 @@
 //! before has written. Within a stage at most as many partitions are worked on as the drive is given operations
 //! ([`crate::device`]).
 //!
-//! The seam for a journal: partitions only call [`Committer::register`] and are told through `PartitionLog::wrote` and
-//! `PartitionLog::synced`; what lies between is this file's affair alone.
+//! The other way is [`crate::journal`]. Where a shard has one, this committer gets what is not for the journal, and a
+//! second one of the same kind, with fewer lanes, moves to the segments what the journal holds ([`Way::Destage`]). A
+//! partition has steps of one of the two under way at a time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,13 +19,29 @@ use std::rc::Rc;
 use runtime::{Notify, TaskGroup, TaskHandle, fs, spawn};
 
 use crate::error::LogError;
-use crate::limits::ROUND_PARTITIONS;
+use crate::limits::{DESTAGE_ROUND, ROUND_PARTITIONS};
 use crate::mutants::{Mutant, active};
 use crate::partition::PartitionLog;
 use crate::partition::commit::Written;
 
+/// Which bytes a committer writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Everything appended.
+    Direct = 0,
+    /// What the journal holds durably.
+    Destage = 1,
+}
+
+impl Way {
+    pub fn other(self) -> Way {
+        if self == Way::Direct { Way::Destage } else { Way::Direct }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Committer {
+    way: Way,
     /// Partitions worked on at once, in each stage.
     lanes: usize,
     dirty: RefCell<VecDeque<Rc<PartitionLog>>>,
@@ -34,8 +51,9 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
-    pub fn new(lanes: usize) -> Rc<Committer> {
+    pub fn new(way: Way, lanes: usize) -> Rc<Committer> {
         Rc::new(Committer {
+            way,
             lanes,
             dirty: RefCell::default(),
             ready: Notify::new(),
@@ -67,7 +85,9 @@ impl Committer {
 
     fn take_round(&self) -> VecDeque<Rc<PartitionLog>> {
         let mut dirty = self.dirty.borrow_mut();
-        let count = dirty.len().min(ROUND_PARTITIONS);
+        // Destaging frees the ring's files one by one: small rounds, whose syncs run beside the next writes.
+        let most = if self.way == Way::Destage { DESTAGE_ROUND } else { ROUND_PARTITIONS };
+        let count = dirty.len().min(most);
         dirty.drain(..count).collect()
     }
 
@@ -90,7 +110,7 @@ impl Committer {
     pub async fn run(self: Rc<Self>) {
         let mut syncing: Option<TaskHandle<()>> = None;
         while let Some(round) = self.next_round().await {
-            let written = write_stage(round, self.lanes).await;
+            let written = write_stage(round, self.lanes, self.way).await;
             if let Some(before) = syncing.take() {
                 before.join().await;
             }
@@ -105,13 +125,13 @@ impl Committer {
 }
 
 /// Writes of a whole round. A partition that fails has poisoned itself; what comes back is to be synced.
-async fn write_stage(round: VecDeque<Rc<PartitionLog>>, lanes: usize) -> VecDeque<Written> {
+async fn write_stage(round: VecDeque<Rc<PartitionLog>>, lanes: usize, way: Way) -> VecDeque<Written> {
     let written = Rc::new(RefCell::new(VecDeque::new()));
     let out = written.clone();
     each(round, lanes, move |log| {
         let out = out.clone();
         async move {
-            if let Some(written) = log.write_dirty().await {
+            if let Some(written) = log.write_dirty(way).await {
                 out.borrow_mut().push_back(written);
             }
         }

@@ -22,6 +22,7 @@ use crate::format::checkpoint::{self, Checkpoint, CheckpointEntry};
 use crate::format::identity::{DirectoryId, FolderIdentity, Identity};
 use crate::format::names::{self, METADATA_FILE};
 use crate::format::partition_metadata;
+use crate::journal::replay::{LostPartitions, replay};
 use crate::limits::{CHECKPOINT_FILE, DIR_NAMES_MAX, SMALL_FILE};
 use crate::mutants::{Mutant, active};
 use crate::reserve::{self, Reserve, SpaceLook};
@@ -57,6 +58,8 @@ pub struct DataDir {
     /// Whether `ringlog.clean` may still be on disk.
     marked_clean: AtomicBool,
     reserve: Reserve,
+    /// Partitions of which the journal lost acknowledged records.
+    lost: LostPartitions,
     _lock: LockedFile,
 }
 
@@ -81,6 +84,7 @@ impl DataDir {
         let stored = Stored::read(path, &listing).await?;
         let was_clean = stored.clean;
         let found = find_partitions(path, &listing, was_clean.then_some(&stored.entries)).await?;
+        let lost = replay(path, &found).await?;
         if !was_clean {
             stored.consolidate(path, incarnation).await?;
         }
@@ -98,6 +102,7 @@ impl DataDir {
             found,
             marked_clean: AtomicBool::new(was_clean),
             reserve: Reserve::new(reserve_bytes),
+            lost,
             _lock: lock,
         }))
     }
@@ -105,6 +110,11 @@ impl DataDir {
     #[cfg(test)]
     pub(crate) fn set_reserve(&self, bytes: u64) {
         self.reserve.set(bytes);
+    }
+
+    /// The round of a journal that held acknowledged records of the partition and was damaged.
+    pub fn lost_in_journal(&self, key: PartitionKey) -> Option<u64> {
+        self.lost.get(&key).copied()
     }
 
     pub(crate) fn reserve(&self) -> &Reserve {

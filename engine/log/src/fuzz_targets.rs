@@ -56,6 +56,27 @@ pub fn identity(data: &[u8]) {
     }
 }
 
+/// A file of the journal's ring of any bytes, and its small files.
+pub fn journal(data: &[u8]) {
+    use crate::journal::{format, plan, replay};
+
+    let owner = format::Owner { incarnation: 0, writer: 0 };
+    if let Some(found) = format::decode(owner, data) {
+        assert!(found.payload.start <= data.len() && (!found.payload_ok || found.payload.end <= data.len()));
+    }
+    let files = [data.to_vec()];
+    if let Ok(plan) = plan::plan(owner, &files) {
+        let pieces = plan.pieces.values().flatten();
+        pieces.for_each(|piece| assert!(files[piece.file].get(piece.bytes.clone()).is_some()));
+    }
+    if let Ok((owner, files)) = format::decode_state(data) {
+        assert_eq!(format::encode_state(owner, files)[..20], data[..20]);
+    }
+    if let Some(lost) = replay::decode_lost(data) {
+        assert_eq!(replay::decode_lost(&replay::encode_lost(&lost)), Some(lost));
+    }
+}
+
 /// A segment of any bytes: the scan ends, never beyond the bytes, and every batch it took can be selected.
 pub fn segment_scan(data: &[u8]) {
     let base = Offset::ZERO;

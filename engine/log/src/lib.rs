@@ -33,6 +33,7 @@ pub mod folders;
 pub mod format;
 pub mod fuzz_targets;
 mod index_cache;
+pub mod journal;
 pub mod limits;
 #[cfg(feature = "mutants")]
 pub mod mutants;
@@ -54,6 +55,7 @@ pub use error::{DataDirError, LogError};
 pub use folders::{DataDirs, FolderSpec};
 pub use format::checkpoint::CheckpointEntry;
 pub use format::identity::{DirectoryId, Identity};
+pub use journal::{JournalConfig, JournalStats};
 pub use partition::PartitionLog;
 pub use partition::read::{ReadSlices, Slice};
 pub use partition::retention::Retained;

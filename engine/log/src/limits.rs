@@ -20,6 +20,17 @@ pub const PREALLOCATE_MAX: u64 = 64 << 20;
 pub const IO_MAX: u64 = if SMALL { 32 << 10 } else { 1 << 20 };
 /// Partitions in one commit round; the others wait for the next.
 pub const ROUND_PARTITIONS: usize = 1024;
+/// Entries of one round of the journal.
+pub const ROUND_ENTRIES: usize = 2 * ROUND_PARTITIONS;
+/// Largest round of the journal, in bytes.
+pub const ROUND_BYTES: u64 = if SMALL { 64 << 10 } else { 4 << 20 };
+/// Files of a journal's ring, and the length of each, that a start reads at all.
+pub const RING_FILES_MAX: usize = 1024;
+pub const RING_FILE_MAX: u64 = 1 << 30;
+/// Partitions that move from the journal to their segments at a time.
+pub const DESTAGE_LANES: usize = 8;
+/// Partitions in one round of that.
+pub const DESTAGE_ROUND: usize = 32;
 /// Writes and syncs of a shard in flight at once where nothing else is configured, and the most that may be.
 pub const QUEUE_DEPTH: usize = 64;
 pub const QUEUE_DEPTH_MAX: usize = 256;

@@ -30,6 +30,26 @@ pub enum Mutant {
     TruncationUnsynced,
     /// A producer snapshot beyond the log's end is kept at a start.
     SnapshotAhead,
+    /// Checksums of the journal are not seeded with the start's incarnation, which is not looked at either.
+    IncarnationUnseeded,
+    /// A ring's file is written again while segments still lack what it holds.
+    RingRecycledEarly,
+    /// A round acknowledges with its write.
+    JournalAnswersBeforeSync,
+    /// A round acknowledges without any sync.
+    JournalSyncLeftOut,
+    /// The direct way leaves out what the journal holds.
+    DirectOvertakes,
+    /// A truncation does not void what was journalled before.
+    TruncationNotJournalled,
+    /// A start applies what was voided.
+    VoidIgnored,
+    /// The block that a segment ends in leaves the journal when it was written, before its sync.
+    DestageUnsynced,
+    /// A round acknowledges everything that was appended by then.
+    AcknowledgedPastEnd,
+    /// A damaged round that a later one calls durable is taken for the end.
+    DamageIsTheEnd,
 }
 
 #[cfg(feature = "mutants")]
@@ -53,6 +73,16 @@ mod chosen {
             Mutant::FolderNameUnsynced,
             Mutant::TruncationUnsynced,
             Mutant::SnapshotAhead,
+            Mutant::IncarnationUnseeded,
+            Mutant::RingRecycledEarly,
+            Mutant::JournalAnswersBeforeSync,
+            Mutant::JournalSyncLeftOut,
+            Mutant::DirectOvertakes,
+            Mutant::TruncationNotJournalled,
+            Mutant::VoidIgnored,
+            Mutant::DestageUnsynced,
+            Mutant::AcknowledgedPastEnd,
+            Mutant::DamageIsTheEnd,
         ];
     }
 
@@ -65,15 +95,28 @@ mod chosen {
         CHOSEN.set(mutant);
     }
 
+    /// The mutant of this thread, for work that goes to another.
+    pub(crate) fn chosen() -> Option<Mutant> {
+        CHOSEN.get()
+    }
+
     pub(crate) fn active(mutant: Mutant) -> bool {
         CHOSEN.get() == Some(mutant)
     }
 }
 
 #[cfg(feature = "mutants")]
-pub(crate) use chosen::active;
-#[cfg(feature = "mutants")]
 pub use chosen::choose;
+#[cfg(feature = "mutants")]
+pub(crate) use chosen::{active, choose as choose_here, chosen};
+
+#[cfg(not(feature = "mutants"))]
+pub(crate) const fn chosen() -> Option<Mutant> {
+    None
+}
+
+#[cfg(not(feature = "mutants"))]
+pub(crate) const fn choose_here(_mutant: Option<Mutant>) {}
 
 #[cfg(not(feature = "mutants"))]
 pub(crate) const fn active(_mutant: Mutant) -> bool {

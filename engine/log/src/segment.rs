@@ -128,6 +128,14 @@ pub struct ClosedSegment {
     pub modified_ms: Option<i64>,
 }
 
+/// A place in a segment between two batches, with what is known of the segment up to there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub fill: Fill,
+    pub index_entries: u32,
+    pub time_entries: u32,
+}
+
 /// The segment that is appended to, or one that was rolled and still drains to the disk.
 #[derive(Clone, Debug)]
 pub struct OpenSegment {
@@ -137,6 +145,12 @@ pub struct OpenSegment {
     /// Position up to which the file has it, and up to which it was synced.
     pub written: u64,
     pub durable: u64,
+    /// Up to which the journal was given bytes, or the file has them durably: the journal goes on from here.
+    pub taken: u64,
+    /// Up to which bytes are durable somewhere, in the file or in the journal.
+    pub kept: Mark,
+    /// Up to which bytes no longer count as unwritten.
+    pub counted: u64,
     /// Length of the file on disk.
     pub allocated: u64,
     /// Next preallocation.
@@ -161,6 +175,9 @@ impl OpenSegment {
             fill: Fill::empty(base_offset),
             written: 0,
             durable: 0,
+            taken: 0,
+            kept: Mark { fill: Fill::empty(base_offset), index_entries: 0, time_entries: 0 },
+            counted: 0,
             allocated: 0,
             preallocate: crate::limits::PREALLOCATE_MIN,
             needs_cut: false,
@@ -175,6 +192,30 @@ impl OpenSegment {
 
     pub fn is_written(&self) -> bool {
         self.written == self.fill.size
+    }
+
+    /// Where it ends now.
+    pub fn mark(&self) -> Mark {
+        Mark { fill: self.fill, index_entries: self.index.len(), time_entries: self.time_index.len() }
+    }
+
+    /// Everything in it is in its file, durably: as a start or a truncation finds it. After `fill` and the indexes are set.
+    pub fn is_all_on_disk(&mut self) {
+        let size = self.fill.size;
+        (self.written, self.durable, self.taken, self.counted) = (size, size, size, size);
+        self.kept = self.mark();
+    }
+
+    /// Takes everything up to `position` off the unwritten bytes, once. Gives how many that were.
+    pub fn count(&mut self, position: u64) -> u64 {
+        let more = position.saturating_sub(self.counted);
+        self.counted += more;
+        more
+    }
+
+    /// Bytes that count as unwritten.
+    pub fn uncounted(&self) -> u64 {
+        self.fill.size - self.counted
     }
 }
 

@@ -2,7 +2,7 @@
 //! files, the memory of closed segments, and the folders' checkpoints. One per shard, never leaves it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -12,14 +12,17 @@ use runtime::sync::{Budget, before};
 use runtime::{ChunkPool, DirectFile, Notify, SharedFile, TaskGroup, clock, fs, spawn};
 
 use crate::cache::ChunkCache;
-use crate::committer::{Committer, each};
+use crate::committer::{Committer, Way, each};
 use crate::config::{PartitionSpec, StartMode};
 use crate::data_dir::DataDir;
 use crate::device::{Device, DeviceLimits, DeviceStats};
 use crate::error::LogError;
 use crate::file_table::FileTable;
 use crate::index_cache::SegmentMemory;
-use crate::limits::{FULL_TELL_MS, IDLE_CHECK_MS, INDEX_CACHE, TRIM_AFTER_RESTING, UNWRITTEN_BRAKE, UNWRITTEN_MAX};
+use crate::journal::{Journal, JournalConfig, JournalStats};
+use crate::limits::{
+    DESTAGE_LANES, FULL_TELL_MS, IDLE_CHECK_MS, INDEX_CACHE, TRIM_AFTER_RESTING, UNWRITTEN_BRAKE, UNWRITTEN_MAX,
+};
 use crate::partition::PartitionLog;
 use crate::shard_dir::ShardDir;
 
@@ -38,6 +41,8 @@ pub struct LogShardConfig {
     pub io_bytes: usize,
     /// Size of writes, and writes and syncs in flight.
     pub device: DeviceLimits,
+    /// The journal; `None`: everything goes straight to the segments.
+    pub journal: Option<JournalConfig>,
     /// Memory of chunks, shared by all shards.
     pub pool: ChunkPool,
 }
@@ -51,6 +56,7 @@ impl LogShardConfig {
             open_files: 256,
             io_bytes: 16 << 20,
             device: DeviceLimits::default(),
+            journal: None,
             pool,
         }
     }
@@ -65,6 +71,8 @@ pub struct LogShardStats {
     pub commit_rounds: u64,
     pub open_files: usize,
     pub device: DeviceStats,
+    /// Of all data folders together.
+    pub journal: JournalStats,
 }
 
 /// Data folders that may not be called clean, by path, each with its first error.
@@ -82,12 +90,17 @@ pub struct Opened {
 pub struct LogShard {
     pub(crate) config: LogShardConfig,
     pub(crate) committer: Rc<Committer>,
+    /// Moves to the segments what the journals hold.
+    pub(crate) destager: Rc<Committer>,
+    journals: RefCell<BTreeMap<PathBuf, Rc<Journal>>>,
+    /// What the journals had counted when they were stopped.
+    stopped_journals: Cell<JournalStats>,
     pub(crate) cache: ChunkCache,
     pub(crate) files: FileTable<DirectFile>,
     pub(crate) shared_files: FileTable<SharedFile>,
     pub(crate) memory: SegmentMemory,
     pub(crate) io: Rc<Budget>,
-    pub(crate) device: Device,
+    pub(crate) device: Rc<Device>,
     dirs: RefCell<BTreeMap<PathBuf, Rc<ShardDir>>>,
     partitions: RefCell<BTreeMap<PartitionKey, Rc<PartitionLog>>>,
     /// Folders of deleted partitions by when they go, in ms, and in order. What a stop or a crash leaves is removed by
@@ -107,12 +120,15 @@ impl LogShard {
     pub fn new(config: LogShardConfig) -> Rc<LogShard> {
         let io = Budget::new(config.io_bytes);
         let shard = Rc::new(LogShard {
-            committer: Committer::new(config.device.queue_depth),
+            committer: Committer::new(Way::Direct, config.device.queue_depth),
+            destager: Committer::new(Way::Destage, config.device.queue_depth.min(DESTAGE_LANES)),
+            journals: RefCell::default(),
+            stopped_journals: Cell::default(),
             cache: ChunkCache::new(config.cache_bytes),
             files: FileTable::new(config.open_files),
             shared_files: FileTable::new(config.open_files),
             memory: SegmentMemory::new(INDEX_CACHE),
-            device: Device::new(config.device, io.clone()),
+            device: Rc::new(Device::new(config.device, io.clone())),
             io,
             dirs: RefCell::default(),
             partitions: RefCell::default(),
@@ -127,6 +143,7 @@ impl LogShard {
             config,
         });
         shard.tasks.spawn("committer", shard.committer.clone().run());
+        shard.tasks.spawn("destager", shard.destager.clone().run());
         shard.tasks.spawn("idle-partitions", idle_loop(Rc::downgrade(&shard), shard.stop.clone()));
         shard
     }
@@ -140,6 +157,10 @@ impl LogShard {
 
     /// A partition that may hold something. `start` comes from [`DataDir::start_mode`].
     pub async fn open_partition(self: &Rc<Self>, spec: PartitionSpec, start: StartMode) -> Result<Opened, LogError> {
+        if let Some(round) = spec.data_dir.lost_in_journal(spec.key) {
+            let why = format!("round {round} of the journal, which held acknowledged records of it, was damaged");
+            return Err(LogError::BadFolder { path: spec.data_dir.path().to_path_buf(), why });
+        }
         let log = match start {
             StartMode::Clean(entry) => PartitionLog::from_checkpoint(self, spec, *entry)?,
             StartMode::Unclean(entry) => PartitionLog::recover(self, spec, entry.map(|e| *e)).await?,
@@ -173,6 +194,34 @@ impl LogShard {
         dirs.entry(dir.path().to_path_buf())
             .or_insert_with(|| Rc::new(ShardDir::new(dir.clone(), self.config.writer)))
             .clone()
+    }
+
+    /// The journal of a data folder, if this shard has journals.
+    pub(crate) fn journal(&self, dir: &Arc<DataDir>) -> Option<Rc<Journal>> {
+        let config = self.config.journal?;
+        let home = self.dir(dir);
+        let mut journals = self.journals.borrow_mut();
+        let made = || Journal::new(config, home, self.config.writer, self.device.clone(), self.committer.clone());
+        Some(journals.entry(dir.path().to_path_buf()).or_insert_with(made).clone())
+    }
+
+    fn journal_stats(&self) -> JournalStats {
+        let before = self.stopped_journals.get();
+        self.journals.borrow().values().fold(before, |sum, journal| sum.plus(journal.stats()))
+    }
+
+    /// Ends the journals. What a failed partition could not write is for the next start to find: its folder's is not retired.
+    async fn stop_journals(&self, retire: impl Fn(&Path) -> bool) -> Vec<(Arc<DataDir>, LogError)> {
+        let stats = self.journal_stats();
+        let journals = std::mem::take(&mut *self.journals.borrow_mut());
+        self.stopped_journals.set(stats);
+        let mut failed = Vec::new();
+        for (folder, journal) in journals {
+            if let Err(error) = journal.stop(retire(&folder)).await {
+                failed.push((journal.dir().clone(), error));
+            }
+        }
+        failed
     }
 
     /// Whether `bytes` more may be appended before the disk has caught up.
@@ -214,6 +263,7 @@ impl LogShard {
             commit_rounds: self.committer.rounds(),
             open_files: self.files.len() + self.shared_files.len(),
             device: self.device.stats(),
+            journal: self.journal_stats(),
         }
     }
 
@@ -242,7 +292,12 @@ impl LogShard {
             }
         })
         .await;
+        let unclean: BTreeSet<PathBuf> = failed.borrow().keys().cloned().collect();
+        for (dir, error) in self.stop_journals(|folder| !unclean.contains(folder)).await {
+            failed.borrow_mut().entry(dir.path().to_path_buf()).or_insert((dir, error));
+        }
         self.committer.stop();
+        self.destager.stop();
         self.tasks.wait().await;
         for file in self.files.remove_all() {
             let _ = file.close().await;
@@ -272,6 +327,9 @@ impl LogShard {
     #[cfg(feature = "sim")]
     pub fn abandon(&self) {
         self.committer.abandon();
+        self.destager.abandon();
+        let journals = std::mem::take(&mut *self.journals.borrow_mut());
+        journals.values().for_each(|journal| journal.abandon());
         drop(std::mem::take(&mut *self.dirs.borrow_mut()));
         drop(std::mem::take(&mut *self.partitions.borrow_mut()));
     }
@@ -290,7 +348,9 @@ impl LogShard {
             log.paused.set(log.paused.get() + 1);
             drop(log.pause().await);
         }
+        drop(self.stop_journals(|_| false).await);
         self.committer.stop();
+        self.destager.stop();
         self.tasks.wait().await;
         for file in self.files.remove_all() {
             let _ = file.close().await;
@@ -362,6 +422,12 @@ async fn idle_loop(shard: Weak<LogShard>, stop: Rc<Notify>) {
         for log in logs {
             log.rest();
         }
+        shard
+            .partitions
+            .borrow()
+            .values()
+            .filter(|log| log.idles_in_journal(now_ms))
+            .for_each(|log| log.request_destage());
         let removed = shard.remove_due(clock::now_ms()).await;
         if resting >= TRIM_AFTER_RESTING || removed >= TRIM_AFTER_RESTING {
             // It takes milliseconds: not on the shard.

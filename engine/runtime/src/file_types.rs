@@ -1,6 +1,10 @@
 //! What files and folders are asked and say: the part of [`crate::file`] and [`crate::fs`] that is the same on every back
 //! end.
 
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
@@ -28,6 +32,13 @@ pub struct Stat {
     pub modified_ms: i64,
     /// Bytes taken on the device.
     pub allocated: u64,
+}
+
+/// Pieces to be written into a file, each at its position; see [`crate::fs::overlay`].
+#[derive(Clone, Debug)]
+pub struct Overlay {
+    pub path: PathBuf,
+    pub pieces: Vec<(u64, Bytes)>,
 }
 
 /// Space of a file system, in bytes.

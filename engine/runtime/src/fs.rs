@@ -2,11 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use crate::error::IoError;
-pub use crate::file_types::{Entry, Space, Stat};
+pub use crate::file_types::{Entry, Overlay, Space, Stat};
 use crate::task::spawn_blocking;
 
 async fn on_pool<T: Send + 'static>(
@@ -128,6 +130,34 @@ pub async fn write_tail(path: &Path, position: u64, bytes: Vec<u8>, sync: bool) 
         file.write_all(&bytes)?;
         file.set_len(position + bytes.len() as u64)?;
         if sync { file.sync_all() } else { Ok(()) }
+    })
+    .await
+}
+
+/// Writes pieces into files that are there, in order, and then makes everything of the file system durable that `folder` is
+/// on: one sync whatever the number of files. Gives which of the files were there.
+pub async fn overlay(folder: &Path, files: Vec<Overlay>) -> Result<Vec<bool>, IoError> {
+    on_pool("cannot write into files of", folder, move |folder| {
+        // Opened first: it tells errors of writing back that come after.
+        let root = File::open(folder)?;
+        let mut there = Vec::with_capacity(files.len());
+        for Overlay { path, pieces } in files {
+            match OpenOptions::new().write(true).open(&path) {
+                Ok(file) => {
+                    for (position, bytes) in pieces {
+                        file.write_all_at(&bytes, position)?;
+                    }
+                    there.push(true);
+                }
+                Err(e) if e.kind() == io::ErrorKind::NotFound => there.push(false),
+                Err(e) => return Err(e),
+            }
+        }
+        // SAFETY: the descriptor is open for as long as `root` lives.
+        if unsafe { libc::syncfs(root.as_raw_fd()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(there)
     })
     .await
 }

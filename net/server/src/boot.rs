@@ -6,7 +6,9 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
-use log::{DataDir, DataDirs, DeviceLimits, FoundPartition, Identity, LogError, LogShard, LogShardConfig};
+use log::{
+    DataDir, DataDirs, DeviceLimits, FoundPartition, Identity, JournalConfig, LogError, LogShard, LogShardConfig,
+};
 use metadata::{Command, DriverConfig, Incarnation, MetadataError, Rejection};
 use model::PartitionKey;
 use model::config::{BrokerConfig, ShardConfig};
@@ -17,7 +19,7 @@ use crate::cluster::Cluster;
 use crate::connection::{self, Connections};
 use crate::folders::{self, FolderPlan, METADATA_DIR};
 use crate::groups;
-use crate::limits::SAVES_AT_ONCE;
+use crate::limits::{JOURNAL_FILES, SAVES_AT_ONCE};
 use crate::mail::{ShardReply, ShardRequest};
 use crate::node::StartError;
 use crate::shard::{NodeFacts, Shard, ShardParts};
@@ -25,6 +27,7 @@ use crate::view::View;
 
 /// The quorum's clock.
 pub(crate) const TICK_INTERVAL_MS: u64 = 100;
+const MIB: u64 = 1 << 20;
 /// Feature levels that a new cluster begins with.
 const FEATURES: [(&str, i16); 0] = [];
 
@@ -96,6 +99,14 @@ fn device_limits(shards: &ShardConfig) -> DeviceLimits {
     }
 }
 
+/// A shard's ring. What it holds is pinned in the batch cache, so it takes half of that at most.
+fn journal(limits: &ShardConfig, shards: usize) -> Option<JournalConfig> {
+    let bytes = limits.journal_bytes.min(limits.batch_cache_bytes as u64 / 2) / shards as u64;
+    let file_bytes = (bytes / JOURNAL_FILES as u64 / MIB).max(1) * MIB;
+    let config = JournalConfig { file_bytes, files_max: JOURNAL_FILES, ..JournalConfig::default() };
+    limits.journal.then_some(config)
+}
+
 fn take<T>(slot: &Mutex<Option<T>>) -> T {
     slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take().expect("each shard takes its own, once")
 }
@@ -127,6 +138,7 @@ async fn begin(boot: &Boot, context: &ShardContext) -> Result<(Rc<Shard>, Option
     log_config.open_files = (limits.max_open_segments / context.count / 2).max(16);
     log_config.io_bytes = limits.io_memory_bytes;
     log_config.device = device_limits(limits);
+    log_config.journal = journal(limits, context.count);
     let summary = cluster.as_ref().map(|_| Summary {
         cluster_id: facts.cluster_id.clone(),
         topics: view.image.topic_count(),

@@ -44,6 +44,8 @@ pub const SEND_STALL_MS: i64 = 60_000;
 pub const SESSION_PARTITIONS_PER_SHARD: usize = 100_000;
 /// A fetch session makes room for another only after so many milliseconds without a request.
 pub const SESSION_EVICTION_MS: i64 = 120_000;
+/// Files of a shard's journal.
+pub const JOURNAL_FILES: usize = 8;
 /// Free chunks kept for reuse, in quarters of the batch cache's size: two shards reading from disk use about two.
 pub const POOL_KEEPS_QUARTERS: usize = 3;
 /// Leader epochs of an imported partition are raised one by one, up to this.

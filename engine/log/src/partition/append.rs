@@ -38,6 +38,9 @@ impl PartitionLog {
         self.shard.add_unwritten(batch.len() as u64);
         if took_chunk && self.shard.cache.is_over() {
             self.shard.cache.shrink();
+            if let Some(journal) = self.journal.as_ref().filter(|_| self.shard.cache.is_over()) {
+                journal.relieve();
+            }
         }
         if memory {
             self.advance_written(appended.next_offset);
@@ -83,8 +86,12 @@ impl PartitionLog {
 
     /// Puts the partition into the next commit round, once.
     pub(crate) fn register(&self) {
-        if self.paused.get() == 0 && !self.queued.replace(true) {
-            self.shard.committer.register(self.me());
+        if self.paused.get() > 0 || self.queued.replace(true) {
+            return;
+        }
+        match &self.journal {
+            Some(journal) => journal.register(self.me()),
+            None => self.shard.committer.register(self.me()),
         }
     }
 }

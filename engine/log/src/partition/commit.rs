@@ -12,6 +12,7 @@ use runtime::sync::all;
 use runtime::{DirectFile, IoError, OpenMode, clock, fs, spawn};
 
 use super::PartitionLog;
+use crate::committer::Way;
 use crate::config::Durability;
 use crate::device::Operation;
 use crate::error::LogError;
@@ -22,7 +23,7 @@ use crate::limits::{
 };
 use crate::mutants::{Mutant, active};
 use crate::reserve::Grant;
-use crate::segment::{Fill, path};
+use crate::segment::{Fill, Mark, OpenSegment, path};
 use crate::shard::close_files;
 use crate::tail::Parts;
 
@@ -36,6 +37,7 @@ pub(crate) struct Written {
     pub new_folder_in: Option<PathBuf>,
     file: DirectFile,
     job: Job,
+    way: Way,
 }
 
 /// A range to write: everything of one segment that was appended when the round took it up.
@@ -47,6 +49,12 @@ struct Job {
     index_entries: u32,
     time_entries: u32,
     draining: bool,
+}
+
+impl Job {
+    fn mark(&self) -> Mark {
+        Mark { fill: self.fill, index_entries: self.index_entries, time_entries: self.time_entries }
+    }
 }
 
 enum Next {
@@ -68,7 +76,7 @@ fn before_write(error: LogError) -> Failure {
 }
 
 impl PartitionLog {
-    fn next_job(&self) -> Next {
+    fn next_job(&self, way: Way) -> Next {
         let state = self.state.borrow();
         if self.paused.get() > 0 || self.sealing.get() || state.failed.is_some() {
             return Next::Nothing;
@@ -78,23 +86,36 @@ impl PartitionLog {
             Some(front) => (front, true),
             None => (&state.active, false),
         };
-        if segment.is_written() {
+        let upto = if way == Way::Destage && !draining { segment.kept } else { segment.mark() };
+        if upto.fill.size <= segment.written {
             return Next::Nothing;
         }
+        let from = if active(Mutant::DirectOvertakes) && way == Way::Direct {
+            segment.taken.max(segment.written)
+        } else {
+            segment.written
+        };
         Next::Write(Job {
             segment_base: segment.base_offset,
-            from: segment.written,
-            fill: segment.fill,
-            index_entries: segment.index.len(),
-            time_entries: segment.time_index.len(),
+            from,
+            fill: upto.fill,
+            index_entries: upto.index_entries,
+            time_entries: upto.time_entries,
             draining,
         })
     }
 
     /// The write stage of a round. What comes back has to go through [`Self::sync_written`].
-    pub(crate) async fn write_dirty(self: Rc<Self>) -> Option<Written> {
-        self.queued.set(false);
-        let job = match self.next_job() {
+    pub(crate) async fn write_dirty(self: Rc<Self>, way: Way) -> Option<Written> {
+        match way {
+            Way::Direct => self.queued.set(false),
+            Way::Destage => self.destage_queued.set(false),
+        }
+        if self.steps[way.other() as usize].get() > 0 {
+            self.comes_back[way as usize].set(true);
+            return None;
+        }
+        let job = match self.next_job(way) {
             Next::Nothing => return None,
             Next::Seal => {
                 self.start_seal();
@@ -103,7 +124,8 @@ impl PartitionLog {
             Next::Write(job) => job,
         };
         self.in_flight.set(self.in_flight.get() + 1);
-        match self.write_job(job).await {
+        self.steps[way as usize].set(self.steps[way as usize].get() + 1);
+        match self.write_job(job, way).await {
             Ok(written) => {
                 let failed_meanwhile = !self.wrote(&job);
                 self.mutate_written(&job);
@@ -118,11 +140,36 @@ impl PartitionLog {
             Err(Failure::Brake(error)) => self.brake(&error),
             Err(Failure::Poison(error)) => self.poison(&error),
         }
+        self.way_done(way);
         self.step_done();
         None
     }
 
-    async fn write_job(self: &Rc<Self>, job: Job) -> Result<Written, Failure> {
+    /// A step of one of the two ways ended. The other one may have waited for that, and so may a round of the journal.
+    fn way_done(self: &Rc<Self>, way: Way) {
+        let steps = &self.steps[way as usize];
+        assert!(steps.get() > 0, "a step ends once");
+        steps.set(steps.get() - 1);
+        if steps.get() > 0 {
+            return;
+        }
+        if self.comes_back[way.other() as usize].replace(false) {
+            match way.other() {
+                Way::Direct => self.register(),
+                Way::Destage => self.request_destage(),
+            }
+        }
+        if way == Way::Direct && self.journal.is_some() && self.has_untaken() {
+            self.register();
+        }
+    }
+
+    fn has_untaken(&self) -> bool {
+        let state = self.state.borrow();
+        state.failed.is_none() && !self.full.get() && state.active.taken < state.active.fill.size
+    }
+
+    async fn write_job(self: &Rc<Self>, job: Job, way: Way) -> Result<Written, Failure> {
         self.home.prepare_write().await.map_err(before_write)?;
         let new_folder_in = self.make_folder().await.map_err(before_write)?;
         let new_file = job.from == 0;
@@ -131,7 +178,7 @@ impl PartitionLog {
         self.reserve(&file, job).await.map_err(before_write)?;
         self.full.set(false);
         self.write_range(&file, job).await.map_err(Failure::Poison)?;
-        let mut written = Written { log: self.clone(), new_folder_in, file, job };
+        let mut written = Written { log: self.clone(), new_folder_in, file, job, way };
         if let Some(parent) = written.new_folder_in.take_if(|_| job.draining) {
             // Sealing follows at once, without a sync stage.
             self.home.noted(fs::sync_dir(&parent).await).map_err(Failure::Poison)?;
@@ -318,7 +365,7 @@ impl PartitionLog {
     /// `false` when the log was poisoned (by the sync of an earlier round) while the write was under way: it was
     /// accounted for then, and counts no more.
     fn wrote(&self, job: &Job) -> bool {
-        let flush = {
+        let (flush, counted) = {
             let mut state = self.state.borrow_mut();
             if state.failed.is_some() {
                 return false;
@@ -326,11 +373,11 @@ impl PartitionLog {
             let Some(segment) = state.open_segment_mut(job.segment_base) else {
                 unreachable!("a segment stays open while it is written")
             };
-            assert!(segment.written == job.from, "one write stage at a time");
+            assert!(segment.written <= job.from, "one write stage at a time");
             segment.written = job.fill.size;
-            segment.index.tail.len() >= INDEX_TAIL_ENTRIES
+            (segment.index.tail.len() >= INDEX_TAIL_ENTRIES, segment.count(job.fill.size))
         };
-        self.shard.sub_unwritten(job.fill.size - job.from);
+        self.shard.sub_unwritten(counted);
         self.advance_written(job.fill.next_offset);
         if flush {
             self.flush_indexes_soon();
@@ -342,8 +389,11 @@ impl PartitionLog {
         true
     }
 
-    /// Nothing, but for two mutants that count on a write without its sync.
+    /// Nothing, but for mutants that count on a write without its sync.
     fn mutate_written(&self, job: &Job) {
+        if active(Mutant::DestageUnsynced) {
+            self.in_segment(job.segment_base, job.fill.size);
+        }
         if active(Mutant::AnswerBeforeSync) {
             self.advance_durable(job.fill.next_offset);
         }
@@ -369,6 +419,7 @@ impl PartitionLog {
             Err(error) => self.poison(&error),
         }
         self.syncing.set(self.syncing.get() - 1);
+        self.way_done(written.way);
         self.step_done();
     }
 
@@ -406,9 +457,17 @@ impl PartitionLog {
             }
             if let Some(segment) = state.open_segment_mut(job.segment_base) {
                 segment.durable = segment.durable.max(job.fill.size);
+                segment.taken = segment.taken.max(job.fill.size);
+                if segment.kept.fill.size < job.fill.size {
+                    segment.kept = job.mark();
+                }
             }
             due
         };
+        self.unsynced.set(memory);
+        if !memory {
+            self.in_segment(job.segment_base, job.fill.size);
+        }
         self.advance_durable(job.fill.next_offset);
         if due {
             self.renew_recovery_point(job.segment_base, job.fill, job.index_entries, job.time_entries);
@@ -420,11 +479,12 @@ impl PartitionLog {
         assert!(self.in_flight.get() > 0, "a step ends once");
         self.in_flight.set(self.in_flight.get() - 1);
         self.settled.notify();
+        self.ask_for_destage();
     }
 
     /// The device failed: nothing that is not durable yet may ever be acknowledged, and nothing is tried again as if
     /// the failure had not been (the kernel may have dropped the pages). What was durable is still served.
-    pub(crate) fn poison(&self, error: &LogError) {
+    pub(crate) fn poison(self: &Rc<Self>, error: &LogError) {
         let error = match error {
             LogError::Storage(_) | LogError::ForeignFolder { .. } => error.clone(),
             other => LogError::Storage(other.to_string().into()),
@@ -435,13 +495,14 @@ impl PartitionLog {
                 return;
             }
             state.failed = Some(error.clone());
-            state.open_segments().map(|s| s.fill.size - s.written).sum()
+            state.open_segments().map(OpenSegment::uncounted).sum()
         };
         self.shard.sub_unwritten(unwritten);
         self.written.fail(error.clone());
         self.durable.fail(error);
         self.durable_advanced.notify();
         self.settled.notify();
+        self.tell_journal_of_failure();
     }
 
     /// The disk is full: appends are refused until a retry of what is pending succeeds.

@@ -29,6 +29,7 @@ impl Drop for Pause {
         if !self.0.state.borrow().all_written() {
             self.0.register();
         }
+        self.0.ask_for_destage();
     }
 }
 
@@ -48,12 +49,11 @@ impl PartitionLog {
     ) -> Result<Rc<PartitionLog>, LogError> {
         let mut active = OpenSegment::fresh(entry.segment_base, entry.created_ms);
         active.fill = entry.fill;
-        active.written = entry.fill.size;
-        active.durable = entry.fill.size;
         active.name_synced = entry.fill.size > 0;
         active.allocated = entry.fill.size;
         active.index = GrowingIndex::new(entry.index_entries);
         active.time_index = GrowingIndex::new(entry.time_entries);
+        active.is_all_on_disk();
         active.last_append_ms = entry.last_append_ms;
         let durable_end = entry.fill.next_offset;
         let mut state = State::new(&spec, active, entry.log_start_offset);
@@ -75,6 +75,14 @@ impl PartitionLog {
 
     /// Resolves when everything appended is on disk and no step is under way.
     pub(crate) async fn settle(&self) -> Result<(), LogError> {
+        self.direct_only.set(self.direct_only.get() + 1);
+        self.register();
+        let settled = self.wait_settled().await;
+        self.direct_only.set(self.direct_only.get() - 1);
+        settled
+    }
+
+    async fn wait_settled(&self) -> Result<(), LogError> {
         loop {
             let seen = self.settled.version();
             if let Some(error) = self.failure() {
@@ -110,6 +118,11 @@ impl PartitionLog {
     /// Closes the log for good in this process: everything to disk, tail trimmed, checkpoint entry handed over.
     pub async fn close(&self) -> Result<(), LogError> {
         let result = self.close_clean().await;
+        // Whoever opens it again does not know what the ring holds of it.
+        let result = match result {
+            Ok(()) => self.void_journal().await,
+            failed => failed,
+        };
         self.shard.forget(self.key());
         result
     }
@@ -183,6 +196,7 @@ impl PartitionLog {
         let _pause = self.pause().await;
         self.deleted.set(true);
         self.give_up();
+        self.leave_ring();
         close_files(self.shard.files.remove_log(self.id));
         drop(self.shard.shared_files.remove_log(self.id));
         self.shard.memory.forget_log(self.id);
@@ -203,7 +217,7 @@ impl PartitionLog {
     fn give_up(&self) {
         let unwritten = {
             let mut state = self.state.borrow_mut();
-            let open = state.open_segments().map(|s| s.fill.size - s.written).sum();
+            let open = state.open_segments().map(OpenSegment::uncounted).sum();
             let before = if state.failed.is_some() { 0 } else { open };
             state.failed = Some(LogError::Closed);
             before

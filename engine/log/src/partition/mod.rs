@@ -9,6 +9,7 @@ pub(crate) mod append;
 pub(crate) mod commit;
 pub(crate) mod epochs;
 pub(crate) mod indexes;
+pub(crate) mod journaled;
 pub(crate) mod lifecycle;
 pub(crate) mod read;
 pub(crate) mod read_closed;
@@ -33,7 +34,9 @@ use crate::cache::Evicted;
 use crate::config::LogConfig;
 use crate::error::LogError;
 use crate::format::epochs::EpochHistory;
+use crate::journal::Journal;
 use crate::limits::IDLE_AFTER_MS;
+use crate::partition::journaled::Held;
 use crate::partition::snapshots::RecoveryPoint;
 use crate::segment::{ClosedSegment, OpenSegment};
 use crate::shard::LogShard;
@@ -109,6 +112,20 @@ pub struct PartitionLog {
     pub(crate) settled: Notify,
     /// Registered with the committer.
     pub(crate) queued: Cell<bool>,
+    /// The journal of its data folder, where there is one.
+    pub(crate) journal: Option<Rc<Journal>>,
+    /// Laps of the ring that hold what the segments do not have durably, oldest first; and the newest that ever held any.
+    pub(crate) held: RefCell<VecDeque<Held>>,
+    pub(crate) newest_lap: Cell<u64>,
+    /// Everything goes straight to the segments while this is above 0: somebody waits for that.
+    pub(crate) direct_only: Cell<u32>,
+    /// Registered with the destager.
+    pub(crate) destage_queued: Cell<bool>,
+    /// Steps of each [`Way`] under way, and whether one that found the other at work wants another turn.
+    pub(crate) steps: [Cell<u32>; 2],
+    pub(crate) comes_back: [Cell<bool>; 2],
+    /// The file holds bytes that counted as durable without a sync.
+    pub(crate) unsynced: Cell<bool>,
     /// Commit steps under way.
     pub(crate) in_flight: Cell<u32>,
     /// Written ranges that wait for their sync stage or are in it.
@@ -167,6 +184,14 @@ impl PartitionLog {
             durable_advanced: Notify::new(),
             settled: Notify::new(),
             queued: Cell::new(false),
+            journal: shard.journal(&spec.data_dir),
+            held: RefCell::default(),
+            newest_lap: Cell::new(0),
+            direct_only: Cell::new(0),
+            destage_queued: Cell::new(false),
+            steps: [Cell::new(0), Cell::new(0)],
+            comes_back: [Cell::new(false), Cell::new(false)],
+            unsynced: Cell::new(false),
             in_flight: Cell::new(0),
             syncing: Cell::new(0),
             sealing: Cell::new(false),
@@ -312,8 +337,9 @@ impl PartitionLog {
         if chunk.id != id {
             return if state.tail.chunks.iter().any(|c| c.id == id) { Evicted::NotYet } else { Evicted::Gone };
         }
-        let written = state.open_segment(chunk.segment_base).map(|s| s.written);
-        if written.is_some_and(|written| written < chunk.end()) {
+        let open = state.open_segment(chunk.segment_base);
+        let written = open.map(|s| s.written);
+        if open.is_some_and(|s| self.evictable(s) < chunk.end()) {
             return Evicted::NotYet;
         }
         Evicted::Freed(state.tail.pop_front(written))
@@ -326,7 +352,15 @@ impl PartitionLog {
         }
         let state = self.state.borrow();
         let holds = !state.tail.is_empty() || !state.active.index.tail.is_empty();
-        holds && state.all_written()
+        holds && state.all_written() && self.held.borrow().is_empty()
+    }
+
+    /// Whether nothing was appended for a while, and what there is is in the journal only.
+    pub(crate) fn idles_in_journal(&self, now_ms: i64) -> bool {
+        if self.held.borrow().is_empty() || now_ms - self.last_append_at_ms.get() < IDLE_AFTER_MS {
+            return false;
+        }
+        self.failure().is_none() && !self.closed.get()
     }
 
     /// Gives the chunks back and lets index entries go to their files.
@@ -342,7 +376,7 @@ impl PartitionLog {
             let mut state = self.state.borrow_mut();
             while state.tail.chunks.get(1).is_some_and(|second| second.first_offset <= log_start) {
                 let first = &state.tail.chunks[0];
-                if state.open_segment(first.segment_base).is_some_and(|s| s.written < first.end()) {
+                if state.open_segment(first.segment_base).is_some_and(|s| self.evictable(s) < first.end()) {
                     break;
                 }
                 bytes += first.chunk.capacity();

@@ -200,12 +200,11 @@ async fn recover_tail(
     active.last_append_ms = modified_ms;
     active.name_synced = true;
     active.fill = scan.fill;
-    active.written = scan.fill.size;
-    active.durable = scan.fill.size;
     active.allocated = len;
     active.needs_cut = len > scan.fill.size;
     active.index = GrowingIndex { in_file: from.index_entries, tail: scan.index.clone() };
     active.time_index = GrowingIndex { in_file: from.time_entries, tail: scan.time_index.clone() };
+    active.is_all_on_disk();
     Ok(RecoveredTail { active, scan: Some(scan), from })
 }
 

@@ -148,6 +148,7 @@ impl PartitionLog {
         // Cached under the same key: the part of the index that was in its file while the segment was open.
         self.shard.memory.indexes.remove((self.id, segment.base_offset));
         self.forget_direct_file(segment.base_offset);
+        self.in_segment(segment.base_offset, segment.size);
         self.advance_durable(segment.next_offset);
         // The segment is sealed whatever comes of this. A failure keeps the older point and leaves the history dirty.
         if self.save_epochs_if_dirty(true).await.is_ok() {

@@ -44,10 +44,11 @@ impl PartitionLog {
         let segment = self.segment_of(offset).await?;
         let scan = self.scan_before(segment, offset).await?;
         self.touched.set(true);
+        self.void_journal().await?;
         self.vouch_for_less(&scan).await?;
         if let Err(error) = self.cut_durably(segment, scan).await {
             // The files hold less than the log says, or may after a crash: nothing may be appended to that.
-            self.poison(&LogError::Storage(error.to_string().into()));
+            self.me().poison(&LogError::Storage(error.to_string().into()));
             return Err(error);
         }
         self.save_epochs_if_dirty(true).await
@@ -147,13 +148,12 @@ impl PartitionLog {
             let now_ms = state.active.last_append_ms;
             let mut active = OpenSegment::fresh(segment.base_offset, now_ms);
             active.fill = scan.fill;
-            active.written = scan.fill.size;
-            active.durable = scan.fill.size;
             // With the removal of the later segments.
             active.name_synced = true;
             active.allocated = scan.fill.size;
             active.index = GrowingIndex { in_file: 0, tail: scan.index };
             active.time_index = GrowingIndex { in_file: 0, tail: scan.time_index };
+            active.is_all_on_disk();
             state.active = active;
             if let Some(closed) = &mut state.closed {
                 closed.retain(|s| s.base_offset < segment.base_offset);

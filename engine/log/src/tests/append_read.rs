@@ -208,7 +208,7 @@ fn memory_durability_moves_the_ends_with_the_append() {
 fn an_evicted_chunk_leaves_the_block_that_the_next_write_begins_in() {
     run(|| async {
         let temp = TempDir::new("log-evicted-block");
-        let node = Node::start_with(temp.path(), |c| c.cache_bytes = 1).await;
+        let node = Node::start_direct_with(temp.path(), |c| c.cache_bytes = 1).await;
         let log = node.open("t", LogConfig::default()).await;
         put(&log, &batch(&[1])).await;
         log.settle().await.unwrap();

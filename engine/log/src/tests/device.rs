@@ -30,14 +30,14 @@ async fn load(node: &Node) -> Vec<Rc<PartitionLog>> {
 fn round_trip(device: DeviceLimits) -> DeviceStats {
     run(move || async move {
         let temp = TempDir::new("log-device");
-        let node = Node::start_with(temp.path(), |c| c.device = device).await;
+        let node = Node::start_direct_with(temp.path(), |c| c.device = device).await;
         let logs = load(&node).await;
         let stats = node.shard.stats().device;
         drop(logs);
         node.crash().await;
         let all: Vec<(i64, i32)> = (0..30).map(|offset| (offset, 1)).collect();
         for _ in 0..2 {
-            let node = Node::start_with(temp.path(), |c| c.device = device).await;
+            let node = Node::start_direct_with(temp.path(), |c| c.device = device).await;
             for partition in [0, 1, 39] {
                 let mut spec = node.spec("t", LogConfig::default());
                 spec.key.partition = PartitionIndex(partition);

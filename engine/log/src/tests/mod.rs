@@ -4,6 +4,7 @@
 mod append_read;
 mod closed_reads;
 mod device;
+mod journal;
 mod model_test;
 mod produce_state;
 mod recovery;
@@ -43,8 +44,22 @@ impl Node {
         let dir = DataDir::open(path).await.unwrap();
         let mut config = LogShardConfig::new(0, ChunkPool::new(8 << 20));
         config.io_bytes = 2 << 20;
+        config.journal = both_ways();
         change(&mut config);
         Node { dir, shard: LogShard::new(config) }
+    }
+
+    /// Without the journal, whatever the run is about: for what a test does to a segment's file.
+    pub async fn start_direct(path: &Path) -> Node {
+        Node::start_direct_with(path, |_| {}).await
+    }
+
+    pub async fn start_direct_with(path: &Path, change: impl FnOnce(&mut LogShardConfig)) -> Node {
+        Node::start_with(path, |config| {
+            config.journal = None;
+            change(config);
+        })
+        .await
     }
 
     pub fn spec(&self, topic: &str, config: LogConfig) -> PartitionSpec {
@@ -68,6 +83,16 @@ impl Node {
     pub async fn crash(self) {
         self.shard.crash().await;
     }
+}
+
+/// All of these run once without and once with the journal: the test runner sets the variable.
+pub(crate) fn both_ways() -> Option<JournalConfig> {
+    std::env::var_os("RINGLOG_TEST_JOURNAL").map(|_| small_journal())
+}
+
+/// Three files that a few batches fill, made with the first commits.
+pub(crate) fn small_journal() -> JournalConfig {
+    JournalConfig { file_bytes: 64 << 10, files_max: 3, small_bytes: 16 << 10, after_commits: 1 }
 }
 
 pub(crate) fn key(topic: &str) -> PartitionKey {

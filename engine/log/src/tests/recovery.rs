@@ -5,7 +5,7 @@ use super::*;
 
 /// A crashed partition with some batches: (end offset, end position) after each.
 async fn crashed(path: &Path, config: LogConfig) -> Vec<(i64, u64)> {
-    let node = Node::start(path).await;
+    let node = Node::start_direct(path).await;
     let log = node.open("t", config).await;
     let mut ends = vec![(0, 0)];
     for i in 0..4 {
@@ -47,7 +47,7 @@ fn the_active_segment_cut_at_every_byte_ends_at_the_last_whole_batch() {
                 // Preallocated zeros behind the tear.
                 file.set_len(cut + 5000).unwrap();
             }
-            let node = Node::start(&copy).await;
+            let node = Node::start_direct(&copy).await;
             let log = node.open("t", LogConfig::default()).await;
             // A batch whose last bytes are zeros is whole again with zeros behind the cut.
             let zeros = bytes[cut as usize..last as usize].iter().take_while(|b| cut % 3 == 0 && **b == 0).count();
@@ -60,7 +60,7 @@ fn the_active_segment_cut_at_every_byte_ends_at_the_last_whole_batch() {
                 assert_eq!(all.last(), Some(&(expect, 1)));
                 drop(log);
                 node.crash().await;
-                let node = Node::start(&copy).await;
+                let node = Node::start_direct(&copy).await;
                 let log = node.open("t", LogConfig::default()).await;
                 assert_eq!(read_all(&log, 0, 1 << 20).await, all);
                 drop(log);

@@ -94,7 +94,7 @@ fn a_log_start_that_is_not_on_disk_is_not_acknowledged_the_second_time_either() 
 fn a_damaged_length_in_the_open_segment_is_an_error_and_no_endless_read() {
     run(|| async {
         let temp = TempDir::new("log-damaged-length");
-        let node = Node::start(temp.path()).await;
+        let node = Node::start_direct(temp.path()).await;
         let log = node.open("t", LogConfig::default()).await;
         put(&log, &batch(&[1])).await;
         let second = log.size_bytes();
@@ -129,7 +129,7 @@ fn fail(operation: Operation, errno: i32, times: usize) {
 fn a_failed_sync_is_never_tried_again_and_never_acknowledged() {
     run(|| async {
         let temp = TempDir::new("log-sync-fails");
-        let node = Node::start(temp.path()).await;
+        let node = Node::start_direct(temp.path()).await;
         let (log, other) = (node.open("t", LogConfig::default()).await, node.open("other", LogConfig::default()).await);
         put(&log, &batch(&[1])).await;
         fail(Operation::Sync, EIO, 1);
@@ -147,7 +147,7 @@ fn a_failed_sync_is_never_tried_again_and_never_acknowledged() {
         assert!(node.shard.stop_clean().await.is_err(), "a poisoned log is no clean stop");
         drop((log, other, node));
         // After a restart what was acknowledged is there; the batch that failed may be, whole, or not.
-        let node = Node::start(temp.path()).await;
+        let node = Node::start_direct(temp.path()).await;
         assert!(!node.dir.was_clean());
         let log = node.open("t", LogConfig::default()).await;
         let found = read_all(&log, 0, 1 << 20).await;
@@ -162,7 +162,7 @@ fn a_failed_sync_is_never_tried_again_and_never_acknowledged() {
 fn batches_behind_a_failed_sync_fail_with_it_though_their_own_went_well() {
     run(|| async {
         let temp = TempDir::new("log-sync-overlap");
-        let node = Node::start(temp.path()).await;
+        let node = Node::start_direct(temp.path()).await;
         let log = node.open("t", LogConfig::default()).await;
         put(&log, &batch(&[1])).await;
         fail(Operation::Sync, EIO, 1);
@@ -193,7 +193,7 @@ fn batches_behind_a_failed_sync_fail_with_it_though_their_own_went_well() {
 fn a_failed_direct_write_poisons_and_a_full_device_before_the_write_brakes() {
     run(|| async {
         let temp = TempDir::new("log-write-fails");
-        let node = Node::start(temp.path()).await;
+        let node = Node::start_direct(temp.path()).await;
         let log = node.open("t", LogConfig::default()).await;
         fail(Operation::Reserve, ENOSPC, 1);
         let first = append(&log, &batch(&[1]));
@@ -207,7 +207,7 @@ fn a_failed_direct_write_poisons_and_a_full_device_before_the_write_brakes() {
         assert_eq!(read(&log, 0, everything()).await.unwrap(), vec![(0, 1)]);
         drop(log);
         node.crash().await;
-        let node = Node::start(temp.path()).await;
+        let node = Node::start_direct(temp.path()).await;
         let log = node.open("t", LogConfig::default()).await;
         assert_eq!(read_all(&log, 0, 1 << 20).await, vec![(0, 1)]);
         drop(log);
@@ -237,7 +237,7 @@ fn a_failed_read_is_an_error_of_that_read_alone() {
 fn a_cut_that_fails_half_way_lets_nothing_be_appended_behind_it() {
     run(|| async {
         let temp = TempDir::new("log-half-cut");
-        let node = Node::start(temp.path()).await;
+        let node = Node::start_direct(temp.path()).await;
         let log = node.open("t", LogConfig::default()).await;
         for i in 0..4 {
             put(&log, &batch_of(&[i], 100)).await;
@@ -250,7 +250,7 @@ fn a_cut_that_fails_half_way_lets_nothing_be_appended_behind_it() {
         assert!(matches!(log.append(&batch(&[1]), Patch::leader(EPOCH)), Err(LogError::Storage(_))));
         assert!(node.shard.stop_clean().await.is_err());
         drop((log, node));
-        let node = Node::start(temp.path()).await;
+        let node = Node::start_direct(temp.path()).await;
         let log = node.open("t", LogConfig::default()).await;
         assert_eq!(read_all(&log, 0, 1 << 20).await, vec![(0, 1), (1, 1)]);
         assert_eq!(put(&log, &batch(&[1])).await.base_offset, Offset(2));

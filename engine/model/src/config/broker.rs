@@ -84,6 +84,10 @@ pub struct ShardConfig {
     pub disk_reserve_bytes: u64,
     /// What the files of one data folder may take; `None`: what the disk has.
     pub log_dir_quota_bytes: Option<u64>,
+    /// Small appends of many partitions share a journal, and with it a write and a sync.
+    pub journal: bool,
+    /// Of the whole process.
+    pub journal_bytes: u64,
     /// Of the whole process.
     pub batch_cache_bytes: usize,
     /// Of the whole process.
@@ -289,6 +293,8 @@ impl Reader<'_> {
             disk_expected_write_us: self.size("ringlog.disk.expected.write.us") as u64,
             disk_reserve_bytes: self.size("ringlog.disk.reserve.bytes") as u64,
             log_dir_quota_bytes: u64::try_from(self.number("ringlog.log.dir.quota.bytes")).ok(),
+            journal: self.flag("ringlog.journal"),
+            journal_bytes: self.size("ringlog.journal.bytes") as u64,
             batch_cache_bytes: self.size("ringlog.batch.cache.bytes"),
             max_open_segments: self.size("ringlog.max.open.segments"),
         }

@@ -118,6 +118,22 @@ pub(super) const SHARDS: &[Property] = &[
     .default("67108864")
     .unit(Unit::Bytes)
     .between(0, 1_099_511_627_776),
+    broker(
+        "ringlog.journal",
+        Kind::Bool,
+        "Small appends of many partitions are made durable together, in a journal, and written to their segments later in \
+         larger pieces; without it every partition syncs its own segment.",
+    )
+    .default("true"),
+    broker(
+        "ringlog.journal.bytes",
+        Kind::Long,
+        "Disk space of the journals of the whole process, shared by the shards; what they hold is in memory too, in at most \
+         half of ringlog.batch.cache.bytes.",
+    )
+    .default("33554432")
+    .unit(Unit::Bytes)
+    .between(8_388_608, 68_719_476_736),
     broker("ringlog.disk.write.max.bytes", Kind::Int, "Largest single write to the disk; more goes out in pieces.")
         .default("1048576")
         .unit(Unit::Bytes)

@@ -60,13 +60,22 @@ impl Disk {
             return false;
         }
         let number = numbers[dice.below(numbers.len() as u64) as usize];
-        let Some(page) = file.durable.get(&number) else { return false };
-        let mut page = page.to_vec();
         let last = (file.durable_size - (number * BLOCK as u64).min(file.durable_size)).min(BLOCK as u64);
         if last == 0 {
             return false;
         }
-        page[dice.below(last) as usize] ^= 1 << dice.below(8);
+        let position = number * BLOCK as u64 + dice.below(last);
+        self.flip_at(path, position, dice)
+    }
+
+    /// Flips one bit of this byte, if it lies safely on the disk.
+    pub fn flip_at(&mut self, path: &Path, position: u64, dice: &mut Dice) -> bool {
+        let Ok(id) = self.lookup(path) else { return false };
+        let Ok(file) = self.file_mut(id) else { return false };
+        let number = position / BLOCK as u64;
+        let Some(page) = file.durable.get(&number).filter(|_| !file.dirty.contains_key(&number)) else { return false };
+        let mut page = page.to_vec();
+        page[(position % BLOCK as u64) as usize] ^= 1 << dice.below(8);
         let page: Page = page.into();
         file.durable.insert(number, page.clone());
         file.pages.insert(number, page);

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::IoError;
-pub use crate::file_types::{Entry, Space, Stat};
+pub use crate::file_types::{Entry, Overlay, Space, Stat};
 use crate::sim::disk::InodeId;
 use crate::sim::plan::Operation;
 use crate::sim::step::{detached, step, step_or};
@@ -206,6 +206,33 @@ pub async fn truncate_durable(path: &Path, len: u64) -> Result<(), IoError> {
         let inode = step(Operation::Open, &p, |world| world.disk.lookup(&p)).await?;
         cut(&p, inode, len).await?;
         sync_file(&p, inode).await
+    })
+    .await
+}
+
+/// Writes pieces into files that are there, and syncs each. Gives which of the files were there.
+pub async fn overlay(folder: &Path, files: Vec<Overlay>) -> Result<Vec<bool>, IoError> {
+    on_pool("cannot write into files of", folder, |_| async move {
+        let mut there = Vec::with_capacity(files.len());
+        let mut synced = Vec::new();
+        for Overlay { path, pieces } in files {
+            let found = step(Operation::Open, &path, |world| world.disk.lookup(&path)).await;
+            match found {
+                Ok(inode) => {
+                    for (position, bytes) in pieces {
+                        write_bytes(&path, inode, position, &bytes).await?;
+                    }
+                    synced.push((path, inode));
+                    there.push(true);
+                }
+                Err(e) if e.kind() == io::ErrorKind::NotFound => there.push(false),
+                Err(e) => return Err(e),
+            }
+        }
+        for (path, inode) in synced {
+            sync_file(&path, inode).await?;
+        }
+        Ok(there)
     })
     .await
 }

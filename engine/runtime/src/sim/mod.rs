@@ -158,6 +158,15 @@ pub fn flip_bit(path: &Path) -> bool {
     })
 }
 
+/// Flips a bit of this byte of a file in what is durable; says whether it was.
+pub fn flip_at(path: &Path, position: u64) -> bool {
+    with(|world| {
+        let flipped = world.disk.flip_at(path, position, &mut world.dice);
+        world.note("flip", [u64::from(flipped), position], || path.display().to_string());
+        flipped
+    })
+}
+
 /// Moves the wall clock.
 pub fn jump_wall(ms: i64) {
     with(|world| world.wall_offset_ms += ms);

@@ -64,10 +64,15 @@ impl Trace {
         self.mix(numbers[0]);
         self.mix(numbers[1]);
         if let Some(lines) = &mut self.lines {
+            let text = text();
+            // A task that wakes and wakes would push out what led to that.
+            if lines.back().is_some_and(|last| last.get(14..).is_some_and(|last| last == format!("{kind} {text}"))) {
+                return;
+            }
             if lines.len() >= TRACE_LINES {
                 lines.pop_front();
             }
-            lines.push_back(format!("{:>13.6} {kind} {}", now_ns as f64 / 1e9, text()));
+            lines.push_back(format!("{:>13.6} {kind} {}", now_ns as f64 / 1e9, text));
         }
     }
 

@@ -98,6 +98,13 @@ pub const TARGETS: &[Target] = &[
         &[seal::identity],
     ),
     target(
+        "log_journal",
+        "a file of the journal's ring, and its small files",
+        log::fuzz_targets::journal,
+        corpus::log::journals,
+        &[seal::journal],
+    ),
+    target(
         "log_segment_scan",
         "a segment, scanned as after a crash and selected from as by a fetch",
         log::fuzz_targets::segment_scan,

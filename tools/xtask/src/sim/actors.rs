@@ -20,6 +20,8 @@ pub struct Stage {
     pub expected: Rc<RefCell<Expected>>,
     /// Faults were dealt to this life: operations may fail.
     pub faulty: bool,
+    /// Only small appends and waits: what the journal is for.
+    pub calm: bool,
     pub retains: bool,
     /// A truncation and the janitor keep out of each other's way.
     pub busy: Cell<bool>,
@@ -52,7 +54,8 @@ impl Stage {
                 self.after_failure(&mut dice);
                 return;
             }
-            match dice.below(100) {
+            let turn = if self.calm { dice.below(85) } else { dice.below(100) };
+            match turn {
                 0..=59 => self.append_some(&mut dice).await,
                 60..=69 => self.acknowledgements.wait().await,
                 70..=84 => clock::sleep(Duration::from_micros(dice.below(3000))).await,
@@ -75,7 +78,7 @@ impl Stage {
 
     async fn append_some(self: &Rc<Self>, dice: &mut Dice) {
         self.shard.wait_room().await;
-        let (count, most) = match dice.below(100) {
+        let (count, most) = match if self.calm { dice.below(70) } else { dice.below(100) } {
             0..=9 => (40, 100),
             10..=69 => (1 + dice.below(6), 200),
             70..=89 => (1 + dice.below(4), 3000),
@@ -305,13 +308,15 @@ impl Stage {
 /// A batch of one to three records with random values of up to `most` bytes.
 fn batch(dice: &mut Dice, most: u64) -> Vec<u8> {
     let mut builder = BatchBuilder::new();
+    // One time for all of them: reading the clock takes time, and a millisecond may end between two records.
+    let wall_ms = clock::wall_ms();
     for _ in 0..1 + dice.below(3) {
         let mut value = vec![0; dice.below(most) as usize];
         let fill = dice.number().to_le_bytes();
         for (i, byte) in value.iter_mut().enumerate() {
             *byte = fill[i % 8].wrapping_add((i / 8) as u8);
         }
-        builder.push(clock::wall_ms(), Some(&fill[..4]), Some(&value), &[]);
+        builder.push(wall_ms, Some(&fill[..4]), Some(&value), &[]);
     }
     builder.finish()
 }

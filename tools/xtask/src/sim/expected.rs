@@ -33,6 +33,8 @@ pub struct Expected {
     pub failed_at: Option<i64>,
     /// A bit of it was flipped: it may refuse, but never lie.
     pub damaged: bool,
+    /// A durable round of a journal was damaged: the partition may be refused, but never be short.
+    pub refusable: bool,
     /// Counts truncations: a read that overlaps one proves nothing.
     pub generation: u64,
     pub epoch: i32,

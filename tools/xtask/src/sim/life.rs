@@ -12,6 +12,7 @@ use runtime::{ChunkPool, TaskGroup, fs, spawn};
 
 use super::actors::Stage;
 use super::expected::{Before, Expected};
+use super::rings;
 use super::scenario::{End, LifePlan, Scenario};
 
 const FOLDER: &str = "/var/data";
@@ -23,6 +24,8 @@ pub struct Outcome {
     pub hash: u64,
     pub steps: u64,
     pub batches: u64,
+    /// Rounds of the journal.
+    pub rounds: u64,
     /// What is wrong, if anything is.
     pub violation: Option<String>,
     pub trace: Vec<String>,
@@ -39,6 +42,7 @@ struct Shared {
     was_clean: Cell<bool>,
     stopped: Cell<bool>,
     batches: Cell<u64>,
+    rounds: Cell<u64>,
 }
 
 pub fn run_seed(seed: u64, keep_text: bool) -> Outcome {
@@ -51,6 +55,7 @@ pub fn run_seed(seed: u64, keep_text: bool) -> Outcome {
         was_clean: Cell::new(false),
         stopped: Cell::new(false),
         batches: Cell::new(0),
+        rounds: Cell::new(0),
         scenario,
     });
     let mut simulation = Simulation::new(seed, Config { keep_text, step_limit: 3_000_000, ..Config::default() });
@@ -72,6 +77,7 @@ pub fn run_seed(seed: u64, keep_text: bool) -> Outcome {
     }
     outcome.hash = simulation.trace_hash();
     outcome.batches = shared.batches.get();
+    outcome.rounds = shared.rounds.get();
     outcome.trace = simulation.trace_lines();
     outcome
 }
@@ -91,7 +97,10 @@ fn one_life(
     plan.faults.iter().cloned().for_each(sim::inject);
     let ended = simulation.life(process(shared.clone(), dice, turns));
     let struck = sim::clear_faults();
-    shared.shards.take().iter().for_each(|shard| shard.abandon());
+    for shard in shared.shards.take() {
+        shared.rounds.set(shared.rounds.get() + shard.stats().journal.rounds);
+        shard.abandon();
+    }
     let stopped = shared.stopped.get();
     shared.was_clean.set(stopped && struck == 0);
     // A sync that fails may take what was written, as a power cut does.
@@ -119,9 +128,19 @@ fn key(number: usize) -> PartitionKey {
 
 /// The whole process: start, check, work, stop.
 async fn process(shared: Rc<Shared>, mut dice: Dice, turns: u64) {
+    let flipped = shared.scenario.flips && rings::flip(Path::new(FOLDER), &mut dice).await;
+    if flipped {
+        shared.expected.iter().for_each(|expected| expected.borrow_mut().refusable = true);
+    }
     let dir = match DataDir::open(Path::new(FOLDER)).await {
         Ok(dir) => dir,
         Err(error) => {
+            if flipped && error.to_string().contains("was durable and is damaged") {
+                // The operator does as the sentence says and goes on without what was in the ring.
+                rings::move_away(Path::new(FOLDER)).await;
+                shared.expected.iter().for_each(|expected| expected.borrow_mut().damaged = true);
+                return;
+            }
             assert!(shared.faulty.get(), "the folder cannot be opened: {error}");
             return;
         }
@@ -160,6 +179,7 @@ fn shard(scenario: &Scenario, writer: u16) -> Rc<LogShard> {
     config.cache_bytes = scenario.cache_bytes;
     config.open_files = scenario.open_files;
     config.io_bytes = 1 << 20;
+    config.journal = scenario.journal;
     LogShard::new(config)
 }
 
@@ -182,6 +202,7 @@ async fn open(shared: &Shared, dir: &Arc<DataDir>, shard: &Rc<LogShard>, number:
         }
         Err(error) => {
             let explained = match &error {
+                LogError::BadFolder { .. } if shared.expected[number].borrow().refusable => true,
                 LogError::Corrupt { .. } | LogError::BadFolder { .. } => shared.expected[number].borrow().damaged,
                 LogError::Io(_) | LogError::Full(_) | LogError::Storage(_) => shared.faulty.get(),
                 _ => false,
@@ -199,6 +220,7 @@ fn stage(shared: &Shared, shard: &Rc<LogShard>, log: Rc<PartitionLog>, number: u
         log,
         expected: shared.expected[number].clone(),
         faulty: shared.faulty.get(),
+        calm: shared.scenario.calm,
         retains: config.retention_bytes >= 0 || config.retention_ms >= 0,
         busy: Cell::new(false),
         acknowledgements: TaskGroup::new(),

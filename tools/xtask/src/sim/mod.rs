@@ -15,6 +15,8 @@ mod mutants;
 #[cfg(feature = "sim")]
 mod options;
 #[cfg(feature = "sim")]
+mod rings;
+#[cfg(feature = "sim")]
 mod runner;
 #[cfg(feature = "sim")]
 mod scenario;

@@ -39,6 +39,7 @@ struct Progress {
     seeds: AtomicU64,
     steps: AtomicU64,
     batches: AtomicU64,
+    rounds: AtomicU64,
     failures: Mutex<Vec<(u64, String)>>,
 }
 
@@ -50,10 +51,11 @@ impl Progress {
     fn line(&self, all: u64, started: Instant) -> String {
         let (seeds, seconds) = (self.seeds.load(Ordering::Relaxed), started.elapsed().as_secs_f64());
         format!(
-            "sim: {seeds} of {all} seeds in {seconds:.0} s ({:.1} a second), {} steps, {} batches, {} failed",
+            "sim: {seeds} of {all} seeds in {seconds:.0} s ({:.1} a second), {} steps, {} batches, {} rounds of the journal, {} failed",
             seeds as f64 / seconds,
             self.steps.load(Ordering::Relaxed),
             self.batches.load(Ordering::Relaxed),
+            self.rounds.load(Ordering::Relaxed),
             self.failures().len()
         )
     }
@@ -95,6 +97,7 @@ fn work(options: &Options, progress: &Progress, next: &AtomicU64) {
         progress.seeds.fetch_add(1, Ordering::Relaxed);
         progress.steps.fetch_add(outcome.steps, Ordering::Relaxed);
         progress.batches.fetch_add(outcome.batches, Ordering::Relaxed);
+        progress.rounds.fetch_add(outcome.rounds, Ordering::Relaxed);
         if let Some(text) = outcome.violation {
             println!("seed {seed}: {text}");
             progress.failures().push((seed, text));
@@ -122,8 +125,8 @@ fn show(options: &Options) -> Result<(), String> {
             let from = outcome.trace.len().saturating_sub(options.trace);
             println!("{}", outcome.trace[from..].join("\n"));
             println!(
-                "seed {seed}: {} steps, {} batches, trace {:016x}, good",
-                outcome.steps, outcome.batches, outcome.hash
+                "seed {seed}: {} steps, {} batches, {} rounds of the journal, trace {:016x}, good",
+                outcome.steps, outcome.batches, outcome.rounds, outcome.hash
             );
             Ok(())
         }

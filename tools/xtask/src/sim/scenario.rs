@@ -1,6 +1,6 @@
 //! What a seed stands for: partitions and their settings, and for each life its faults and its end.
 
-use log::{Durability, LogConfig};
+use log::{Durability, JournalConfig, LogConfig};
 use runtime::sim::{Dice, Fault, Operation};
 
 /// A whole run: some processes, one after the other, on one disk.
@@ -17,6 +17,9 @@ pub struct Scenario {
     pub open_files: usize,
     /// Damage is dealt to old blocks.
     pub flips: bool,
+    pub journal: Option<JournalConfig>,
+    /// Writers only append a little at a time.
+    pub calm: bool,
 }
 
 /// How a life is to end.
@@ -42,24 +45,39 @@ fn pick<T: Copy>(dice: &mut Dice, from: &[T]) -> T {
 
 impl Scenario {
     pub fn throw(dice: &mut Dice) -> Scenario {
-        let count = 1 + dice.below(4);
+        let count = 1 + dice.below(5);
+        let journal = (!dice.one_in(4)).then(|| journal(dice));
+        // What is rolled often is seldom journalled.
+        let long = journal.is_some() && !dice.one_in(3);
         Scenario {
-            partitions: (0..count).map(|_| settings(dice)).collect(),
+            partitions: (0..count).map(|_| settings(dice, long)).collect(),
             lives: 3 + dice.below(5),
             shards: 1 + dice.below(2) as u16,
             turns: 10 + dice.below(50),
             chunk_bytes: pick(dice, &[16 << 10, 64 << 10]),
             cache_bytes: pick(dice, &[32 << 10, 256 << 10, 4 << 20]),
             open_files: pick(dice, &[2, 8, 64]),
-            flips: dice.one_in(8),
+            flips: dice.one_in(6),
+            calm: long && dice.one_in(2),
+            journal,
         }
     }
 }
 
-fn settings(dice: &mut Dice) -> LogConfig {
+/// Rings that a few rounds fill.
+fn journal(dice: &mut Dice) -> JournalConfig {
+    JournalConfig {
+        file_bytes: pick(dice, &[32 << 10, 32 << 10, 64 << 10]),
+        files_max: pick(dice, &[1, 2, 3, 5]),
+        small_bytes: pick(dice, &[8 << 10, 32 << 10, 64 << 10]),
+        after_commits: pick(dice, &[1, 1, 5]),
+    }
+}
+
+fn settings(dice: &mut Dice, long: bool) -> LogConfig {
     let retains = dice.one_in(3);
     LogConfig {
-        segment_bytes: pick(dice, &[4 << 10, 16 << 10, 64 << 10, 256 << 10]),
+        segment_bytes: if long { 1 << 20 } else { pick(dice, &[4 << 10, 16 << 10, 64 << 10, 256 << 10]) },
         segment_jitter_ms: pick(dice, &[0, 1000]),
         index_interval_bytes: pick(dice, &[0, 200, 4096]),
         retention_ms: if retains && dice.one_in(2) { 30_000 } else { -1 },
@@ -96,6 +114,10 @@ fn fault(dice: &mut Dice) -> Fault {
             (Operation::Sync, ".log", libc::EIO),
             (Operation::Write, ".log", libc::EIO),
             (Operation::Write, ".log", libc::ENOSPC),
+            (Operation::Sync, ".ring", libc::EIO),
+            (Operation::Write, ".ring", libc::EIO),
+            (Operation::Remove, ".ring", libc::EIO),
+            (Operation::Write, ".state", libc::ENOSPC),
             (Operation::Reserve, ".log", libc::ENOSPC),
             (Operation::Truncate, ".log", libc::EIO),
             (Operation::Read, ".log", libc::EIO),

@@ -1,7 +1,9 @@
 //! The files of a partition and of a data folder. The log keeps their writers to itself, so they are written here again.
 
 use ::log::Identity;
-use model::{NodeId, TopicId};
+use ::log::journal::format::{self, Action, Entry, Owner, Round};
+use ::log::journal::replay;
+use model::{NodeId, Offset, PartitionIndex, PartitionKey, TopicId};
 
 use super::model::segment;
 use crate::fuzz::seal;
@@ -100,4 +102,23 @@ pub fn segments() -> Vec<Vec<u8>> {
     let cut = whole[..whole.len() - 30].to_vec();
     let preallocated = [segment(4), vec![0; 4096]].concat();
     vec![segment(1), segment(3), segment(8), whole, cut, preallocated]
+}
+
+/// Rounds of one file of a ring, its state, and a list of what was lost.
+pub fn journals() -> Vec<Vec<u8>> {
+    let owner = Owner { incarnation: 0, writer: 0 };
+    let key = |n: u8| PartitionKey { topic_id: TopicId::from_random([n; 16]), partition: PartitionIndex(i32::from(n)) };
+    let (mut file, mut previous_crc) = (Vec::new(), 0);
+    for sequence in 1..6_u64 {
+        let bytes = vec![sequence as u8; 700 * sequence as usize];
+        let action = Action::Write { segment_base: Offset(0), position: sequence * 100, len: bytes.len() as u32 };
+        let entries = vec![Entry { key: key(1), action: Action::Void }, Entry { key: key(2), action }];
+        let round = Round { sequence, previous_crc, durable_through: sequence - 1, oldest_needed: 1, entries };
+        let (header, crc) = format::encode(owner, &round, std::iter::once(&bytes[..]));
+        previous_crc = crc;
+        file.extend([header, bytes].concat());
+        file.resize(file.len().next_multiple_of(4096), 0);
+    }
+    let lost = replay::encode_lost(&[(key(3), 9)].into());
+    vec![file[..4096].to_vec(), file, format::encode_state(owner, 3), lost]
 }

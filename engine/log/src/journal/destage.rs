@@ -1,0 +1,152 @@
+//! How the ring's files come free: the partitions with bytes in the oldest one write their segments (large writes, a few
+//! at a time, a sync each), and once all of them have, the file may be written again. It begins early enough that rounds
+//! seldom meet a full ring; when they do, their partitions go the direct way, which destages them as well.
+//!
+//! A poisoned partition cannot write its segment. What was acknowledged of it is carried forward into the newest lap, so
+//! that a start finds it; a deleted one needs nothing.
+
+use std::rc::Rc;
+
+use super::{Journal, State};
+use crate::partition::PartitionLog;
+
+impl Journal {
+    pub(super) async fn destage_loop(self: Rc<Self>) {
+        loop {
+            let seen = self.progress.version();
+            let mut again = false;
+            match self.state.get() {
+                State::Ready => again = self.make_room(),
+                State::Broken => again = self.leave_ring().await,
+                State::Off | State::Preparing => {}
+                State::Stopped => return,
+            }
+            if !again {
+                self.progress.changed_since(seen).await;
+            }
+        }
+    }
+
+    /// Gives whether there is more to do at once.
+    fn make_room(self: &Rc<Self>) -> bool {
+        let freed = self.ring.borrow_mut().recycle();
+        if freed > 0 {
+            self.pressure.set(false);
+            self.ready.notify();
+        }
+        let (files, used, free, rest) = {
+            let ring = self.ring.borrow();
+            (ring.file_count(), ring.used_laps(), ring.has_free(), ring.current_rest())
+        };
+        if !free && files < self.config.files_max && rest < self.config.file_bytes / 2 && used > 0 {
+            self.grow();
+        }
+        if used == 0 {
+            self.pressure.set(false);
+            return freed > 0;
+        }
+        let whole = files == self.config.files_max;
+        let crowded = whole && used > 1 && used * 4 >= files * 3;
+        let stuck = whole && !free && rest < self.config.tight_bytes();
+        // The only file, or memory is short: even the file under way is emptied, as far as it is.
+        let closes = used == 1 && (stuck || self.pressure.get()) && self.ring.borrow_mut().close_current();
+        if crowded || stuck || self.pressure.get() {
+            self.empty_oldest();
+        }
+        let failed_only = || {
+            let members = self.ring.borrow().members();
+            !members.is_empty() && members.iter().all(|log| log.failure().is_some())
+        };
+        if stuck && !self.voids.borrow().is_empty() && freed == 0 && failed_only() {
+            // What they hold has no room in newer laps: nobody can be told that older entries do not count.
+            self.give_up_voids(false);
+        }
+        freed > 0 || closes
+    }
+
+    fn empty_oldest(self: &Rc<Self>) {
+        let members: Vec<Rc<PartitionLog>> = {
+            let mut ring = self.ring.borrow_mut();
+            match ring.oldest() {
+                Some(lap) if !lap.emptying => {
+                    lap.emptying = true;
+                    lap.members.values().cloned().collect()
+                }
+                _ => return,
+            }
+        };
+        self.request_all(&members);
+    }
+
+    fn request_all(&self, members: &[Rc<PartitionLog>]) {
+        let mut stats = self.stats.get();
+        stats.destages += members.len() as u64;
+        self.stats.set(stats);
+        for log in members {
+            if log.failure().is_some() {
+                self.carry(log.clone());
+            } else {
+                log.request_destage();
+            }
+        }
+    }
+
+    /// A poisoned partition's acknowledged bytes move to the newest lap.
+    pub fn carry(&self, log: Rc<PartitionLog>) {
+        self.carries.borrow_mut().push_back(log);
+        self.ready.notify();
+    }
+
+    /// A poisoned partition has bytes in a file that is to come free.
+    pub fn failed(&self, log: Rc<PartitionLog>, oldest_lap: u64) {
+        let emptying = self.ring.borrow().lap(oldest_lap).is_some_and(|lap| lap.emptying);
+        if emptying && self.state.get() == State::Ready {
+            self.carry(log);
+        }
+        self.progress.notify();
+    }
+
+    /// A partition has nothing in this lap any more that its segments do not have.
+    pub fn done_with(&self, log_id: u64, lap: u64) {
+        let mut ring = self.ring.borrow_mut();
+        if let Some(lap) = ring.lap_mut(lap) {
+            lap.members.remove(&log_id);
+            if lap.members.is_empty() {
+                self.progress.notify();
+            }
+        }
+    }
+
+    /// Whether the file of this lap is to come free.
+    pub fn is_emptying(&self, lap: u64) -> bool {
+        self.state.get() == State::Broken || self.ring.borrow().lap(lap).is_some_and(|lap| lap.emptying)
+    }
+
+    /// The batch cache cannot let go of what is only here.
+    pub fn relieve(&self) {
+        if self.state.get() == State::Ready && !self.pressure.replace(true) {
+            self.progress.notify();
+        }
+    }
+
+    /// After a failure: everyone goes to the segments, and when all are there the ring is given up.
+    async fn leave_ring(self: &Rc<Self>) -> bool {
+        let members = self.ring.borrow().members();
+        if !members.is_empty() {
+            let (failed, sound): (Vec<_>, Vec<_>) = members.into_iter().partition(|log| log.failure().is_some());
+            sound.iter().for_each(|log| log.request_destage());
+            if sound.is_empty() && !failed.is_empty() {
+                // These stay in the ring for the next start; nobody can be told that it is not needed.
+                self.give_up_voids(false);
+            }
+            return false;
+        }
+        let retired = self.retire().await.is_ok();
+        if retired {
+            self.state.set(State::Stopped);
+        }
+        self.give_up_voids(retired);
+        self.ready.notify();
+        false
+    }
+}

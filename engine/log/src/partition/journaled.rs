@@ -1,0 +1,274 @@
+//! The partition's side of the journal: what a round takes, what it means when the round is durable, and which of the
+//! ring's files still hold bytes that the segments do not.
+//!
+//! Of an open segment, from low to high: `durable` (in the file, synced) <= `written` (in the file) and `durable` <= `kept`
+//! (durable in the file or the journal) <= `taken` (given to a round, or durable in the file) <= `fill`. A round takes from
+//! `taken`; the direct way writes from `written`, so it never overtakes what the journal holds. While the direct way
+//! carries bytes that no round has, no round takes any: what a round makes durable has everything before it durable.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use model::Offset;
+
+use super::PartitionLog;
+use crate::committer::{Committer, Way};
+use crate::config::Durability;
+use crate::error::LogError;
+use crate::limits::BLOCK;
+use crate::mutants::{Mutant, active};
+use crate::segment::Mark;
+use crate::tail::Parts;
+
+/// Bytes of one segment on their way through a round.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub log: Rc<PartitionLog>,
+    pub segment_base: Offset,
+    pub from: u64,
+    pub to: Mark,
+    pub parts: Vec<Bytes>,
+    /// Acknowledged long ago; the partition is poisoned.
+    pub carried: bool,
+}
+
+impl Piece {
+    pub fn len(&self) -> usize {
+        (self.to.fill.size - self.from) as usize
+    }
+}
+
+/// What a partition has for a round.
+#[derive(Debug)]
+pub(crate) enum Taken {
+    Nothing,
+    /// It has to go straight to its segment.
+    Direct,
+    /// More than the round has room for.
+    NoRoom,
+    Piece(Piece),
+}
+
+/// A place in the ring that holds bytes of the partition which its segments do not have durably.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    pub lap: u64,
+    pub segment_base: Offset,
+    pub end: u64,
+}
+
+impl PartitionLog {
+    pub(crate) fn take_for_journal(self: &Rc<Self>, room: usize, small_bytes: u64) -> Taken {
+        let mut state = self.state.borrow_mut();
+        if self.paused.get() > 0 || self.sealing.get() || state.failed.is_some() {
+            self.queued.set(false);
+            return Taken::Nothing;
+        }
+        if !state.draining.is_empty() {
+            return Taken::Direct;
+        }
+        let only_direct = self.direct_only.get() > 0;
+        let pending = state.active.fill.size - state.active.taken;
+        if pending == 0 {
+            self.queued.set(false);
+            return if only_direct && !state.active.is_written() { Taken::Direct } else { Taken::Nothing };
+        }
+        if self.steps[Way::Direct as usize].get() > 0 {
+            // Its end registers again.
+            self.queued.set(false);
+            return Taken::Nothing;
+        }
+        let ready = state.active.name_synced && self.folder_synced.get() && !state.active.needs_cut;
+        let fits = state.active.fill.size.next_multiple_of(BLOCK) <= state.active.allocated;
+        let durable = state.config.durability == Durability::Sync && !self.unsynced.get();
+        if only_direct || !ready || !fits || !durable || pending > small_bytes {
+            return Taken::Direct;
+        }
+        if pending as usize > room {
+            return Taken::NoRoom;
+        }
+        let (base, from, to) = (state.active.base_offset, state.active.taken, state.active.mark());
+        let Parts::Ready(parts) = state.tail.parts(base, from, to.fill.size) else { return Taken::Direct };
+        state.active.taken = to.fill.size;
+        self.queued.set(false);
+        self.in_flight.set(self.in_flight.get() + 1);
+        Taken::Piece(Piece { log: self.clone(), segment_base: base, from, to, parts, carried: false })
+    }
+
+    /// What was acknowledged of a poisoned partition and is only in the journal.
+    pub(crate) fn take_carry(self: &Rc<Self>) -> Vec<Piece> {
+        if self.held.borrow().is_empty() || self.deleted.get() {
+            return Vec::new();
+        }
+        let state = self.state.borrow();
+        let mut pieces = Vec::new();
+        for segment in state.open_segments().filter(|s| s.kept.fill.size > s.durable) {
+            let (from, to) = (segment.durable, segment.kept);
+            // What is not in its segment is pinned in memory.
+            let Parts::Ready(parts) = state.tail.parts(segment.base_offset, from, to.fill.size) else { continue };
+            let base = segment.base_offset;
+            pieces.push(Piece { log: self.clone(), segment_base: base, from, to, parts, carried: true });
+        }
+        self.in_flight.set(self.in_flight.get() + pieces.len() as u32);
+        pieces
+    }
+
+    /// The round's lap, before it is written.
+    pub(crate) fn note_lap(&self, lap: u64, piece: &Piece) {
+        let mut held = self.held.borrow_mut();
+        let end = piece.to.fill.size;
+        match held.back_mut() {
+            Some(last) if last.lap == lap && last.segment_base == piece.segment_base => last.end = end.max(last.end),
+            _ => held.push_back(Held { lap, segment_base: piece.segment_base, end }),
+        }
+        self.newest_lap.set(lap);
+    }
+
+    pub(crate) fn newest_lap(&self) -> Option<u64> {
+        self.held.borrow().back().map(|held| held.lap)
+    }
+
+    /// The round is in the ring's file: it survives a kill.
+    pub(crate) fn journal_wrote(&self, piece: &Piece) {
+        if piece.carried {
+            return;
+        }
+        let counted = {
+            let mut state = self.state.borrow_mut();
+            if state.failed.is_some() {
+                return;
+            }
+            state.open_segment_mut(piece.segment_base).map_or(0, |segment| segment.count(piece.to.fill.size))
+        };
+        self.shard.sub_unwritten(counted);
+        self.advance_written(piece.to.fill.next_offset);
+    }
+
+    /// The round is durable.
+    pub(crate) fn journal_synced(self: &Rc<Self>, piece: &Piece) {
+        if piece.carried {
+            self.carried(piece);
+        } else {
+            let good = {
+                let mut state = self.state.borrow_mut();
+                let good = state.failed.is_none();
+                if let Some(segment) = state.open_segment_mut(piece.segment_base)
+                    && segment.kept.fill.size < piece.to.fill.size
+                    && good
+                {
+                    segment.kept = piece.to;
+                }
+                good
+            };
+            if good {
+                self.journal_acknowledges(piece);
+            }
+        }
+        self.step_done();
+    }
+
+    pub(crate) fn journal_acknowledges(&self, piece: &Piece) {
+        let past = if active(Mutant::AcknowledgedPastEnd) { self.log_end_offset() } else { piece.to.fill.next_offset };
+        self.advance_durable(past);
+    }
+
+    /// Older laps are not needed any more for what the newest now holds.
+    fn carried(&self, piece: &Piece) {
+        let newest = self.newest_lap().unwrap_or(0);
+        let is_old = |held: &Held| held.segment_base == piece.segment_base && held.lap < newest;
+        let old: VecDeque<Held> = {
+            let mut held = self.held.borrow_mut();
+            let (old, rest) = held.iter().copied().partition(is_old);
+            *held = rest;
+            old
+        };
+        self.leave_laps(&old);
+    }
+
+    /// The round failed, or had no room after all: its bytes go another way.
+    pub(crate) fn journal_given_up(&self, piece: &Piece) {
+        if !piece.carried
+            && let Some(segment) = self.state.borrow_mut().open_segment_mut(piece.segment_base)
+        {
+            segment.taken = segment.taken.min(piece.from);
+        }
+        self.step_done();
+    }
+
+    /// Into the next round of the direct way, if it is not on its way there.
+    pub(crate) fn go_direct(self: &Rc<Self>, direct: &Rc<Committer>) {
+        if self.paused.get() > 0 {
+            self.queued.set(false);
+            return;
+        }
+        self.queued.set(true);
+        direct.register(self.clone());
+    }
+
+    /// Asks for the segment to be written as far as the journal has it.
+    pub(crate) fn request_destage(self: &Rc<Self>) {
+        if !self.destage_queued.replace(true) {
+            self.shard.destager.register(self.clone());
+        }
+    }
+
+    /// The ring's oldest file with bytes of this partition is to come free, and what kept it from that may be over.
+    pub(crate) fn ask_for_destage(&self) {
+        let oldest = self.held.borrow().front().map(|held| held.lap);
+        let (Some(journal), Some(oldest)) = (&self.journal, oldest) else { return };
+        if journal.is_emptying(oldest) && self.failure().is_none() && self.paused.get() == 0 && !self.sealing.get() {
+            self.me().request_destage();
+        }
+    }
+
+    /// The segment's file has everything below `end`, durably.
+    pub(crate) fn in_segment(&self, segment_base: Offset, end: u64) {
+        let is_there =
+            |held: &Held| held.segment_base < segment_base || (held.segment_base == segment_base && held.end <= end);
+        let done: VecDeque<Held> = {
+            let mut held = self.held.borrow_mut();
+            let (done, rest) = held.iter().copied().partition(is_there);
+            *held = rest;
+            done
+        };
+        self.leave_laps(&done);
+    }
+
+    /// A deleted or truncated partition needs nothing of the ring.
+    pub(crate) fn leave_ring(&self) {
+        self.leave_laps(&self.held.take());
+    }
+
+    fn leave_laps(&self, done: &VecDeque<Held>) {
+        let Some(journal) = &self.journal else { return };
+        for held in done {
+            let still = self.held.borrow().iter().any(|other| other.lap == held.lap);
+            if !still {
+                journal.done_with(self.id, held.lap);
+            }
+        }
+    }
+
+    /// After a poisoning: what was acknowledged has to stay in the ring.
+    pub(crate) fn tell_journal_of_failure(self: &Rc<Self>) {
+        let oldest = self.held.borrow().front().map(|held| held.lap);
+        if let (Some(journal), Some(oldest)) = (&self.journal, oldest) {
+            journal.failed(self.clone(), oldest);
+        }
+    }
+
+    /// Resolves when no start applies what was journalled so far. The committer is kept away and everything is written.
+    pub(crate) async fn void_journal(&self) -> Result<(), LogError> {
+        let (Some(journal), lap) = (&self.journal, self.newest_lap.get()) else { return Ok(()) };
+        if lap == 0 || active(Mutant::TruncationNotJournalled) {
+            return Ok(());
+        }
+        journal.void(self, lap).await
+    }
+
+    /// Bytes of an open segment up to this may leave memory: the file has them, and nothing needs them for the ring.
+    pub(crate) fn evictable(&self, segment: &crate::segment::OpenSegment) -> u64 {
+        if self.held.borrow().is_empty() { segment.written } else { segment.durable }
+    }
+}

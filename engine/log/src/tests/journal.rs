@@ -1,0 +1,221 @@
+//! The journal with whole logs: what goes through it, how its files come free, what a start finds.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::rc::Rc;
+
+use model::Offset;
+
+use super::*;
+use crate::journal::FOLDER;
+
+async fn start(path: &Path) -> Node {
+    Node::start_with(path, |config| config.journal = Some(small_journal())).await
+}
+
+/// Appends until rounds are made: the ring's first file is ready.
+async fn warm_up(node: &Node, log: &PartitionLog) {
+    for _ in 0..500 {
+        put(log, &batch(&[1])).await;
+        if node.shard.stats().journal.rounds > 0 {
+            return;
+        }
+        runtime::clock::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    panic!("the journal never took a batch");
+}
+
+fn has_state(path: &Path) -> bool {
+    let Ok(listing) = std::fs::read_dir(path.join(FOLDER)) else { return false };
+    listing.filter_map(Result::ok).any(|entry| entry.file_name().to_string_lossy().ends_with(".state"))
+}
+
+fn written(log: &PartitionLog) -> u64 {
+    log.state.borrow().active.written
+}
+
+#[test]
+fn small_batches_are_durable_in_the_journal_before_their_segment_has_them() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        warm_up(&node, &log).await;
+        let (before, rounds) = (written(&log), node.shard.stats().journal.rounds);
+        let appended = put(&log, &batch(&[2, 3])).await;
+        assert_eq!(log.durable_end(), appended.next_offset);
+        assert_eq!(written(&log), before, "the segment was not written");
+        assert!(node.shard.stats().journal.rounds > rounds);
+        let end = log.log_end_offset().0;
+        assert_eq!(read_all(&log, 0, 100_000).await.last(), Some(&(end - 2, 2)));
+        node.stop().await;
+        assert!(!has_state(folder.path()), "a clean stop leaves nothing to apply");
+    });
+}
+
+#[test]
+fn a_start_after_a_crash_finds_what_only_the_journal_had() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        let node = start(folder.path()).await;
+        let logs = [node.open("a", LogConfig::default()).await, node.open("b", LogConfig::default()).await];
+        for log in &logs {
+            warm_up(&node, log).await;
+            for ms in 0..20 {
+                put(log, &batch(&[ms, ms])).await;
+            }
+        }
+        let ends = logs.each_ref().map(|log| log.log_end_offset());
+        assert!(logs.iter().any(|log| written(log) < log.state.borrow().active.fill.size));
+        drop(logs);
+        node.crash().await;
+        assert!(has_state(folder.path()));
+        for _ in 0..2 {
+            let node = start(folder.path()).await;
+            assert!(!has_state(folder.path()), "applied once and for all");
+            for (topic, end) in ["a", "b"].iter().zip(ends) {
+                let log = node.open(topic, LogConfig::default()).await;
+                assert_eq!(log.log_end_offset(), end);
+                let found = read_all(&log, 0, 100_000).await;
+                assert_eq!(found.last().map(|(base, count)| base + i64::from(*count)), Some(end.0));
+            }
+            node.crash().await;
+        }
+    });
+}
+
+#[test]
+fn a_large_batch_goes_straight_to_its_segment_with_what_came_before() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        warm_up(&node, &log).await;
+        put(&log, &batch(&[5])).await;
+        assert!(written(&log) < log.state.borrow().active.fill.size);
+        put(&log, &batch_of(&[6], 40_000)).await;
+        assert_eq!(written(&log), log.state.borrow().active.fill.size);
+        assert!(log.held.borrow().is_empty(), "the ring holds nothing that the segment does not");
+        node.stop().await;
+    });
+}
+
+#[test]
+fn files_come_free_lap_after_lap() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        warm_up(&node, &log).await;
+        // Ten times the ring.
+        let mut ms = 0;
+        while node.shard.stats().journal.written_bytes < 10 * 3 * (64 << 10) {
+            put(&log, &batch_of(&[ms], 3000)).await;
+            ms += 1;
+            assert!(ms < 5000, "batches go past the journal: {:?}", node.shard.stats().journal);
+        }
+        let stats = node.shard.stats().journal;
+        assert!(stats.files <= 3 && stats.destages > 5, "{stats:?}");
+        let end = log.log_end_offset();
+        drop(log);
+        node.crash().await;
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        assert_eq!(log.log_end_offset(), end);
+        let found = read_all(&log, 0, 1 << 20).await;
+        assert_eq!(found.len() as i64, end.0);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn a_truncated_tail_does_not_come_back() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        warm_up(&node, &log).await;
+        let kept = put(&log, &batch(&[1])).await.next_offset;
+        for _ in 0..5 {
+            put(&log, &batch_of(&[2], 500)).await;
+        }
+        log.truncate_to(kept).await.unwrap();
+        let appended = put(&log, &batch_of(&[3], 50)).await;
+        assert_eq!(appended.base_offset, kept);
+        drop(log);
+        node.crash().await;
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        assert_eq!(log.log_end_offset(), Offset(kept.0 + 1));
+        assert_eq!(read_all(&log, kept.0, 100_000).await, [(kept.0, 1)]);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn a_deleted_topics_entries_are_not_applied_to_its_successor() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        warm_up(&node, &log).await;
+        put(&log, &batch_of(&[2], 900)).await;
+        log.delete().await.unwrap();
+        node.crash().await;
+        let node = start(folder.path()).await;
+        assert!(node.dir.found_partition("t", PartitionIndex(0)).is_none());
+        let log = node.open("t", LogConfig::default()).await;
+        assert_eq!(log.log_end_offset(), Offset::ZERO);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn idle_partitions_leave_the_ring_and_many_share_a_round() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        let node = start(folder.path()).await;
+        let mut logs: Vec<Rc<PartitionLog>> = Vec::new();
+        for n in 0..20 {
+            let log = node.open(&format!("t{n}"), LogConfig::default()).await;
+            warm_up(&node, &log).await;
+            logs.push(log);
+        }
+        let before = node.shard.stats().journal;
+        let appended: Vec<Appended> = logs.iter().map(|log| append(log, &batch(&[7]))).collect();
+        for (log, appended) in logs.iter().zip(appended) {
+            log.wait_durable(appended.next_offset).await.unwrap();
+        }
+        let after = node.shard.stats().journal;
+        assert!(after.rounds - before.rounds <= 3, "twenty partitions in {} rounds", after.rounds - before.rounds);
+        for log in &logs {
+            log.request_destage();
+        }
+        for log in &logs {
+            while !log.held.borrow().is_empty() {
+                runtime::clock::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            assert_eq!(written(log), log.state.borrow().active.fill.size);
+        }
+        node.stop().await;
+    });
+}
+
+#[test]
+fn a_ring_whose_file_is_gone_is_no_reason_to_start_without_it() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        warm_up(&node, &log).await;
+        drop(log);
+        node.crash().await;
+        let rings = std::fs::read_dir(folder.path().join(FOLDER)).unwrap().filter_map(Result::ok);
+        rings.filter(|e| e.file_name().to_string_lossy().ends_with(".ring")).for_each(|e| {
+            std::fs::remove_file(e.path()).unwrap();
+        });
+        let error = DataDir::open(folder.path()).await.unwrap_err().to_string();
+        assert!(error.contains("it may hold acknowledged records"), "{error}");
+        assert!(has_state(folder.path()), "nothing was changed");
+    });
+}

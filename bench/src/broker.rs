@@ -44,10 +44,15 @@ pub struct Broker {
 
 impl Broker {
     pub fn start(kind: Kind, programs: &Programs, dir: &Path) -> Result<Broker, String> {
+        Broker::start_with(kind, programs, dir, &[])
+    }
+
+    /// The same with settings of Ringlog's, `key=value`.
+    pub fn start_with(kind: Kind, programs: &Programs, dir: &Path, settings: &[&str]) -> Result<Broker, String> {
         let port = free_port()?;
         fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         let mut command = match kind {
-            Kind::Ringlog => ringlog(programs, dir, port),
+            Kind::Ringlog => ringlog(programs, dir, port, settings),
             Kind::Kafka => kafka(programs, dir, port)?,
         };
         let log = fs::File::create(dir.join("output")).map_err(|e| e.to_string())?;
@@ -88,6 +93,10 @@ impl Broker {
 }
 
 impl Broker {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn open_files(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.child.id())).map_or(0, Iterator::count)
     }
@@ -114,9 +123,12 @@ fn free_port() -> Result<u16, String> {
     listener.local_addr().map(|a| a.port()).map_err(|e| e.to_string())
 }
 
-fn ringlog(programs: &Programs, dir: &Path, port: u16) -> Command {
+fn ringlog(programs: &Programs, dir: &Path, port: u16, settings: &[&str]) -> Command {
     let mut command = Command::new(&programs.ringlog);
     command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]).arg(dir.join("data"));
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
     command
 }
 

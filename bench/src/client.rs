@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use model::builder::BatchBuilder;
-use wire::generated::create_topics::CreatableTopic;
+use wire::generated::create_topics::{CreatableTopic, CreatableTopicConfig};
 use wire::generated::fetch::{FetchPartition, FetchTopic};
 use wire::generated::metadata::MetadataRequestTopic;
 use wire::generated::produce::{PartitionProduceData, TopicProduceData};
@@ -16,9 +16,9 @@ use wire::generated::{
 };
 use wire::{Chunk, Decode, Reader, Records, Request};
 
-const PRODUCE_VERSION: i16 = 8;
-const FETCH_VERSION: i16 = 11;
-const CREATE_VERSION: i16 = 4;
+pub(crate) const PRODUCE_VERSION: i16 = 8;
+pub(crate) const FETCH_VERSION: i16 = 11;
+pub(crate) const CREATE_VERSION: i16 = 4;
 const METADATA_VERSION: i16 = 4;
 /// Produce requests under way, as Kafka's clients have at most.
 const IN_FLIGHT: usize = 5;
@@ -46,7 +46,7 @@ pub fn answers(port: u16) -> bool {
     client.topic_partitions("none").is_ok()
 }
 
-fn invalid(text: impl std::fmt::Display) -> io::Error {
+pub(crate) fn invalid(text: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text.to_string())
 }
 
@@ -70,13 +70,13 @@ impl Client {
         Ok(Client { stream, buffer: Vec::new(), next_id: 0 })
     }
 
-    fn send<R: Request>(&mut self, version: i16, request: &R) -> io::Result<()> {
+    pub(crate) fn send<R: Request>(&mut self, version: i16, request: &R) -> io::Result<()> {
         self.next_id += 1;
         self.stream.write_all(&frame(self.next_id, version, request)?)
     }
 
     /// The next answer's bytes behind its correlation id. Only versions with the short response header are used.
-    fn receive(&mut self) -> io::Result<Bytes> {
+    pub(crate) fn receive(&mut self) -> io::Result<Bytes> {
         let mut size = [0; 4];
         self.stream.read_exact(&mut size)?;
         let size = u32::from_be_bytes(size) as usize;
@@ -108,7 +108,14 @@ impl Client {
 
     /// Makes a topic and waits until all its partitions have a leader.
     pub fn create_topic(&mut self, name: &str, partitions: i32) -> io::Result<()> {
-        let topic = CreatableTopic { name, num_partitions: partitions, replication_factor: 1, ..Default::default() };
+        self.create_topic_with(name, partitions, &[])
+    }
+
+    /// The same with configurations.
+    pub fn create_topic_with(&mut self, name: &str, partitions: i32, configs: &[(&str, &str)]) -> io::Result<()> {
+        let configs = configs.iter().map(|&(name, value)| CreatableTopicConfig { name, value: Some(value) }).collect();
+        let topic =
+            CreatableTopic { name, num_partitions: partitions, replication_factor: 1, configs, ..Default::default() };
         let request = CreateTopicsRequest { topics: vec![topic], ..Default::default() };
         self.send(CREATE_VERSION, &request)?;
         let answer = self.receive()?;
@@ -124,6 +131,12 @@ impl Client {
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(())
+    }
+
+    /// Two halves of the connection: requests are written through one, answers read from the other.
+    pub(crate) fn split(self) -> io::Result<(Client, Client)> {
+        let stream = self.stream.try_clone()?;
+        Ok((Client { stream, buffer: Vec::new(), next_id: self.next_id }, self))
     }
 
     /// Sends `bytes` of records of `record_bytes` each, `batch_bytes` for each partition of a request, acks=all.
@@ -255,7 +268,7 @@ fn batch(record_bytes: usize, count: usize) -> Bytes {
     builder.finish().into()
 }
 
-fn check_produced(answer: &Bytes) -> io::Result<()> {
+pub(crate) fn check_produced(answer: &Bytes) -> io::Result<()> {
     let response = ProduceResponse::decode(&mut Reader::new(answer), PRODUCE_VERSION).map_err(invalid)?;
     match response.responses.iter().flat_map(|t| &t.partition_responses).find(|p| p.error_code != 0) {
         Some(failed) => Err(invalid(format!("produce failed: error {}", failed.error_code))),
@@ -264,7 +277,7 @@ fn check_produced(answer: &Bytes) -> io::Result<()> {
 }
 
 /// Records, bytes and next offset of whole batches; a cut one at the end does not count.
-fn count(records: &Records) -> io::Result<(u64, u64, Option<i64>)> {
+pub(crate) fn count(records: &Records) -> io::Result<(u64, u64, Option<i64>)> {
     let bytes = records.to_bytes().unwrap_or_default();
     let (mut at, mut found, mut next) = (0, 0, None);
     while at < bytes.len() {

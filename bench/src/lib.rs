@@ -7,8 +7,17 @@
 //! * [`broker`]: starting, watching and stopping either broker.
 //! * [`client`]: a blocking client of raw frames with pre-encoded batches, so that the broker is what is measured.
 //! * [`compare`]: the rounds and the table; [`many`]: thousands of partitions.
+//! * [`idle`], [`churn`], [`producers`]: what must not grow: idle consumers, topics that come and go, producers that
+//!   write once. [`soak`]: a steady load for long, with [`plot`]s.
 
 pub mod broker;
+pub mod churn;
 pub mod client;
 pub mod compare;
+pub mod disk;
+pub mod idle;
 pub mod many;
+pub mod plot;
+pub mod producers;
+pub mod soak;
+mod soak_load;

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use ringlog_bench::{compare, many};
+use ringlog_bench::{churn, compare, idle, many, producers, soak};
 
 #[derive(Debug, Parser)]
-#[command(name = "bench", about = "Side-by-side runs against Apache Kafka")]
+#[command(name = "bench", about = "Side-by-side runs against Apache Kafka, and what must stay small")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -18,12 +18,24 @@ enum Command {
     Compare(compare::Options),
     /// What thousands of partitions cost, and how long a start takes with them.
     Many(many::Options),
+    /// What idle consumers of thousands of partitions cost.
+    Idle(idle::Options),
+    /// Thousands of topics made and deleted: what stays behind.
+    Churn(churn::Options),
+    /// Idempotent producers that write once: what the broker remembers of them.
+    Producers(producers::Options),
+    /// A steady load for long: whether latency, memory and disk stay where they were.
+    Soak(soak::Options),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Compare(options) => compare::run(&options),
         Command::Many(options) => many::run(&options),
+        Command::Idle(options) => idle::run(&options),
+        Command::Churn(options) => churn::run(&options),
+        Command::Producers(options) => producers::run(&options),
+        Command::Soak(options) => soak::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,13 +1,14 @@
 //! Many partitions with one record each: what they cost on disk, in memory and in open files, and how long a start takes
 //! after a clean stop and after kill -9.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
 use crate::broker::{Broker, Kind, Programs};
 use crate::client::{Client, Load};
+use crate::disk::Usage;
 
 /// Flags of `bench many`.
 #[derive(Clone, Debug, Args)]
@@ -37,7 +38,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     std::thread::sleep(Duration::from_secs(15));
     let row = |name: &str, value: String| println!("| {name} | {value} |");
     println!("| {} partitions, one record each | |\n|---|---|", options.partitions);
-    row("disk", format!("{} MiB", allocated(&options.dir) >> 20));
+    row("disk", format!("{:.0} MiB", Usage::of(&options.dir).mib()));
     row("memory beyond an empty broker's", format!("{:.0} MiB", broker.resident_mib() - idle_mib));
     row("open files", broker.open_files().to_string());
     client.produce(&load).map_err(fail)?;
@@ -45,8 +46,10 @@ pub fn run(options: &Options) -> Result<(), String> {
     drop(broker);
     let broker = Broker::start(Kind::Ringlog, &programs, &options.dir)?;
     row("start to first answer after kill -9", format!("{} ms", broker.started_in.as_millis()));
+    let begun = Instant::now();
     let mut client = Client::connect(broker.port).map_err(fail)?;
     let read = client.fetch(&Load { bytes: 2 * 169 * options.partitions as u64, ..load }).map_err(fail)?;
+    row("until every partition was read after it", format!("{} ms", (broker.started_in + begun.elapsed()).as_millis()));
     row("records read back after it", read.records.to_string());
     drop(client);
     let stopped = broker.stop()?;
@@ -56,16 +59,4 @@ pub fn run(options: &Options) -> Result<(), String> {
     drop(broker);
     let _ = std::fs::remove_dir_all(&options.dir);
     Ok(())
-}
-
-/// Bytes taken on the device by everything below `dir`.
-fn allocated(dir: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    let Ok(list) = std::fs::read_dir(dir) else { return 0 };
-    let size = |entry: std::fs::DirEntry| match entry.metadata() {
-        Ok(meta) if meta.is_dir() => meta.blocks() * 512 + allocated(&entry.path()),
-        Ok(meta) => meta.blocks() * 512,
-        Err(_) => 0,
-    };
-    list.filter_map(Result::ok).map(size).sum()
 }

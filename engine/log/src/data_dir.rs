@@ -338,7 +338,7 @@ pub fn is_part(name: &str) -> bool {
 }
 
 fn clean_mark(incarnation: u64) -> Vec<u8> {
-    format!("{incarnation:016x}\n").into_bytes()
+    crate::format::clean_mark::encode(incarnation)
 }
 
 /// Refuses a folder of another node or cluster.

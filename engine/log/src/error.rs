@@ -28,6 +28,8 @@ pub enum LogError {
     ForeignFolder { path: PathBuf, found: String },
     /// The folder names files in a way that cannot be this log's.
     BadFolder { path: PathBuf, why: String },
+    /// A file of the partition was written by a newer Ringlog or Apache Kafka. Nothing in the folder is changed.
+    Newer { path: PathBuf, version: u32 },
     /// The log was closed or deleted while the caller waited.
     Closed,
 }
@@ -52,9 +54,18 @@ impl fmt::Display for LogError {
                 write!(f, "{} belongs to topic id {found}, which is another topic of that name", path.display())
             }
             LogError::BadFolder { path, why } => write!(f, "{} is not a log folder: {why}", path.display()),
+            LogError::Newer { path, version } => newer(f, path, *version),
             LogError::Closed => write!(f, "the log was closed"),
         }
     }
+}
+
+fn newer(f: &mut fmt::Formatter<'_>, path: &std::path::Path, version: u32) -> fmt::Result {
+    write!(
+        f,
+        "{} has format version {version}, which this Ringlog does not know; nothing was changed: start the version that wrote it",
+        path.display()
+    )
 }
 
 impl std::error::Error for LogError {}
@@ -92,6 +103,11 @@ pub enum DataDirError {
     TooMany {
         most: usize,
     },
+    /// Written by a newer Ringlog. Nothing in the folder was changed.
+    Newer {
+        path: PathBuf,
+        version: u32,
+    },
     Io(IoError),
 }
 
@@ -127,6 +143,7 @@ impl fmt::Display for DataDirError {
             DataDirError::TooMany { most } => {
                 write!(f, "a node has at most {most} data folders, this one knows of more")
             }
+            DataDirError::Newer { path, version } => newer(f, path, *version),
             DataDirError::Io(error) => write!(f, "the data folder cannot be used: {error}"),
         }
     }

@@ -46,6 +46,7 @@ mod segment;
 mod shard;
 mod shard_dir;
 mod tail;
+pub mod versions;
 mod watermark;
 
 pub use config::{Appended, Durability, LogConfig, PartitionSpec, Patch, Placement, StartMode, Timestamps};

@@ -97,6 +97,9 @@ pub const SCAN_WINDOW: usize = if SMALL { 16 << 10 } else { 1 << 20 };
 pub const IDLE_AFTER_MS: i64 = 10_000;
 /// Milliseconds between two looks for idle partitions.
 pub const IDLE_CHECK_MS: i64 = 1_000;
+/// Partitions for each look: of more, only every second, third, ... look is taken, every fifth at least.
+pub const IDLE_CHECKS_A_LOOK: usize = 1_000;
+pub const IDLE_LOOKS_MOST: u64 = 5;
 /// Cached chunks looked at in one eviction before it gives up for now.
 pub const EVICT_LOOKS: usize = 64;
 /// Largest payload that time lookups inflate.

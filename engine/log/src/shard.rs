@@ -21,7 +21,8 @@ use crate::file_table::FileTable;
 use crate::index_cache::SegmentMemory;
 use crate::journal::{Journal, JournalConfig, JournalStats};
 use crate::limits::{
-    DESTAGE_LANES, FULL_TELL_MS, IDLE_CHECK_MS, INDEX_CACHE, TRIM_AFTER_RESTING, UNWRITTEN_BRAKE, UNWRITTEN_MAX,
+    DESTAGE_LANES, FULL_TELL_MS, IDLE_CHECK_MS, IDLE_CHECKS_A_LOOK, IDLE_LOOKS_MOST, INDEX_CACHE, TRIM_AFTER_RESTING,
+    UNWRITTEN_BRAKE, UNWRITTEN_MAX,
 };
 use crate::partition::PartitionLog;
 use crate::shard_dir::ShardDir;
@@ -409,15 +410,20 @@ impl LogShard {
 
 /// Lets partitions without traffic give their memory back, and removes what is left of deleted ones. Ends with the shard.
 async fn idle_loop(shard: Weak<LogShard>, stop: Rc<Notify>) {
-    loop {
+    for look in 0u64.. {
         let _ = before(clock::now_ms() + IDLE_CHECK_MS, stop.changed()).await;
         let Some(shard) = shard.upgrade() else { return };
         if shard.stopping.get() {
             return;
         }
         let now_ms = clock::wall_ms();
-        let logs: Vec<Rc<PartitionLog>> =
-            shard.partitions.borrow().values().filter(|log| log.is_idle(now_ms)).cloned().collect();
+        // Walking thousands of partitions costs more than what they hold for a moment longer.
+        let rounds = 1 + (shard.partitions.borrow().len() / IDLE_CHECKS_A_LOOK) as u64;
+        let logs: Vec<Rc<PartitionLog>> = if look % rounds.min(IDLE_LOOKS_MOST) == 0 {
+            shard.partitions.borrow().values().filter(|log| log.is_idle(now_ms)).cloned().collect()
+        } else {
+            Vec::new()
+        };
         let resting = logs.len();
         for log in logs {
             log.rest();

@@ -10,6 +10,10 @@ pub const INBOX_VECTORS: usize = 1024;
 pub const MAILBOX_BATCH: usize = 64;
 /// Vectors that the inbox task handles before other tasks get a turn.
 pub const INBOX_TURN: usize = 16;
+/// Pulses in a row that a shard gets after the last sign of activity.
+pub const PULSE_CONFIRMS: u32 = 2;
+/// A shard without activity gets one pulse out of so many.
+pub const PULSE_SKIPS: u32 = 8;
 /// Milliseconds between two pulses, where nothing else is set.
 pub const PULSE_INTERVAL_MS: u64 = 4;
 /// Pulses without an echo after which a shard counts as dead. glommio counts waker references in 16 bits, so this has

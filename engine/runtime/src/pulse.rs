@@ -2,13 +2,15 @@
 //!
 //! glommio 0.9 may park a shard although tasks are runnable. A wake from outside gets it going again, so a missed wake
 //! costs a few milliseconds and not a client's time-out. The wake is unconditional: a message through a channel would
-//! be no cure, since a full channel wakes nobody. The task echoes a counter; the distance between wakes and echoes is
+//! be no cure, since a full channel wakes nobody. A shard whose tasks have done nothing since two wakes can have nothing
+//! runnable, and is woken only every eighth time: the wakes are most of what an idle broker costs. The task echoes a counter; the distance between wakes and echoes is
 //! the shard's stall figure.
 //!
 //! The shard can also be parked before that task ran for the first time, or after it ended (seen here: one start in some
 //! 600 on a busy machine hung for ever). Then there is no waker, and the pulse sends the thread a signal instead, which
 //! interrupts its wait in the kernel.
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +18,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use crate::clock;
-use crate::limits::PULSE_DEAD_TICKS;
+use crate::limits::{PULSE_CONFIRMS, PULSE_DEAD_TICKS, PULSE_SKIPS};
 
 /// Interrupts a wait in the kernel and does nothing else. Kafka's clients and operators send no such signal.
 const NUDGE: libc::c_int = libc::SIGUSR2;
@@ -42,6 +44,49 @@ pub struct PulseState {
     woken_at_ns: AtomicU64,
     /// Longest time between a wake and its echo since last asked, nanoseconds.
     worst_ns: AtomicU64,
+    /// Times that a task of the shard was run, the echo too. Written by the shard alone.
+    polls: AtomicU64,
+    /// Those of the echo.
+    echoes: AtomicU64,
+}
+
+thread_local! {
+    /// The pulse of the shard that this thread runs.
+    static OURS: RefCell<Option<Arc<PulseState>>> = const { RefCell::new(None) };
+}
+
+/// A task of this thread's shard is about to run.
+pub(crate) fn note_poll() {
+    OURS.with(|ours| {
+        if let Some(pulse) = &*ours.borrow() {
+            pulse.polls.store(pulse.polls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+    });
+}
+
+/// When a shard is to be woken. Kept by the pulse thread.
+#[derive(Debug, Default)]
+struct Rhythm {
+    seen: u64,
+    confirms: u32,
+    skipped: u32,
+}
+
+impl Rhythm {
+    /// `activity` rises whenever the shard does anything; `is_late`: the last wake was not answered.
+    fn is_due(&mut self, activity: u64, is_late: bool) -> bool {
+        if activity != self.seen {
+            self.seen = activity;
+            self.confirms = PULSE_CONFIRMS;
+        }
+        self.skipped += 1;
+        let due = is_late || self.confirms > 0 || self.skipped >= PULSE_SKIPS;
+        if due {
+            self.confirms = self.confirms.saturating_sub(1);
+            self.skipped = 0;
+        }
+        due
+    }
 }
 
 impl PulseState {
@@ -52,6 +97,7 @@ impl PulseState {
     /// This thread is about to run a shard's event loop. The value's drop says that it has ended.
     pub(crate) fn enter(self: &Arc<PulseState>) -> EventLoop {
         install_nudge();
+        OURS.with(|ours| *ours.borrow_mut() = Some(self.clone()));
         *self.reach() = this_thread();
         EventLoop { pulse: self.clone() }
     }
@@ -64,6 +110,7 @@ impl PulseState {
     /// The shard's side: runs for ever in a task of its own until `stopped`.
     pub(crate) async fn echo(self: Arc<PulseState>, stopped: Arc<AtomicBool>) {
         poll_fn(|cx| {
+            self.echoes.fetch_add(1, Ordering::Relaxed);
             {
                 let mut reach = self.reach();
                 if !matches!(&*reach, Reach::Task(waker) if waker.will_wake(cx.waker())) {
@@ -80,7 +127,12 @@ impl PulseState {
         *self.reach() = this_thread();
     }
 
-    fn beat(&self) -> u64 {
+    fn activity(&self) -> u64 {
+        self.polls.load(Ordering::Relaxed).wrapping_sub(self.echoes.load(Ordering::Relaxed))
+    }
+
+    /// Wakes the shard if it is time; gives how many wakes in a row it has not answered.
+    fn beat(&self, rhythm: &mut Rhythm) -> u64 {
         let reach = self.reach();
         let waker = match &*reach {
             Reach::Nowhere => return 0,
@@ -91,6 +143,9 @@ impl PulseState {
             }
             Reach::Task(waker) => waker,
         };
+        if !rhythm.is_due(self.activity(), self.unanswered.load(Ordering::Acquire) > 0) {
+            return 0;
+        }
         let before = self.unanswered.fetch_add(1, Ordering::AcqRel);
         if before == 0 {
             self.woken_at_ns.store(clock::now_ns(), Ordering::Release);
@@ -108,6 +163,7 @@ pub(crate) struct EventLoop {
 
 impl Drop for EventLoop {
     fn drop(&mut self) {
+        OURS.with(|ours| *ours.borrow_mut() = None);
         *self.pulse.reach() = Reach::Nowhere;
     }
 }
@@ -147,10 +203,11 @@ impl PulseThread {
             if let Some(id) = cpu {
                 core_affinity::set_for_current(core_affinity::CoreId { id });
             }
+            let mut rhythms: Vec<Rhythm> = shards.iter().map(|_| Rhythm::default()).collect();
             while !flag.load(Ordering::Acquire) {
                 std::thread::sleep(Duration::from_millis(interval_ms));
-                for (index, shard) in shards.iter().enumerate() {
-                    if shard.beat() > PULSE_DEAD_TICKS {
+                for (index, (shard, rhythm)) in shards.iter().zip(&mut rhythms).enumerate() {
+                    if shard.beat(rhythm) > PULSE_DEAD_TICKS {
                         eprintln!(
                             "ringlog: shard {index} has not answered for {} s; it hangs, so the process ends now. Start it again, and please report this.",
                             PULSE_DEAD_TICKS * interval_ms / 1000
@@ -170,5 +227,28 @@ impl Drop for PulseThread {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_that_does_nothing_is_woken_seldom() {
+        let mut rhythm = Rhythm::default();
+        let woken =
+            |rhythm: &mut Rhythm, activity, times| (0..times).filter(|_| rhythm.is_due(activity, false)).count();
+        assert_eq!(woken(&mut rhythm, 1, 1), 1);
+        assert_eq!(woken(&mut rhythm, 1, 1), 1, "a second wake confirms that nothing is left to run");
+        assert_eq!(woken(&mut rhythm, 1, 80), 10);
+        assert_eq!(woken(&mut rhythm, 2, 1), 1, "activity is followed at once");
+    }
+
+    #[test]
+    fn a_busy_shard_and_one_that_does_not_answer_are_woken_each_time() {
+        let mut rhythm = Rhythm::default();
+        assert!((1..100).all(|activity| rhythm.is_due(activity, false)));
+        assert!((0..100).all(|_| rhythm.is_due(99, true)));
     }
 }

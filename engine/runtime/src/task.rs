@@ -14,7 +14,12 @@ pub use crate::task_group::{TaskGroup, TaskHandle};
 pub fn spawn<T: 'static>(name: &'static str, future: impl Future<Output = T> + 'static) -> TaskHandle<T> {
     let (sender, receiver) = oneshot();
     glommio::spawn_local(async move {
-        match AssertUnwindSafe(future).catch_unwind().await {
+        let mut work = std::pin::pin!(AssertUnwindSafe(future).catch_unwind());
+        let noted = std::future::poll_fn(|cx| {
+            crate::pulse::note_poll();
+            work.as_mut().poll(cx)
+        });
+        match noted.await {
             Ok(value) => sender.send(value),
             Err(panic) => die(name, &*panic),
         }

@@ -177,6 +177,11 @@ fn watch(cluster: &Rc<Cluster>) {
 async fn lead(boot: &Boot, shards: usize) -> Result<(Arc<NodeFacts>, Rc<Cluster>), StartError> {
     let node_id = boot.config.node.node_id;
     let path = &boot.folders.metadata;
+    // Before anything in any folder is changed.
+    for spec in &boot.folders.specs {
+        log::versions::refuse_newer(&spec.path).await.map_err(StartError::DataDir)?;
+    }
+    metadata::versions::refuse_newer(&path.join(METADATA_DIR)).await.map_err(StartError::Metadata)?;
     let reserve_bytes = boot.config.shards.disk_reserve_bytes;
     let data_dir = DataDir::open_with(path, reserve_bytes).await.map_err(StartError::DataDir)?;
     let folder = path.join(METADATA_DIR);

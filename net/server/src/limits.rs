@@ -46,6 +46,8 @@ pub const SESSION_PARTITIONS_PER_SHARD: usize = 100_000;
 pub const SESSION_EVICTION_MS: i64 = 120_000;
 /// Files of a shard's journal.
 pub const JOURNAL_FILES: usize = 8;
+/// Milliseconds for which a wait without news is kept for its session's next request.
+pub const KEPT_AWAIT_MS: i64 = 60_000;
 /// Free chunks kept for reuse, in quarters of the batch cache's size: two shards reading from disk use about two.
 pub const POOL_KEEPS_QUARTERS: usize = 3;
 /// Leader epochs of an imported partition are raised one by one, up to this.

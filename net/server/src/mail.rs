@@ -30,7 +30,11 @@ pub enum ShardRequest {
 pub enum ShardReply {
     Produce(Vec<ProduceResult>),
     Fetch(Vec<FetchResult>),
-    Awaited,
+    /// `kept`: it ended without news and may be taken up again under its ticket.
+    Awaited {
+        news: bool,
+        kept: bool,
+    },
     Ran(Box<dyn Any + Send>),
 }
 
@@ -131,6 +135,9 @@ impl FetchResult {
 #[derive(Debug)]
 pub struct AwaitMail {
     pub ticket: u64,
+    /// None: the wait that was kept under this ticket goes on.
     pub parts: Vec<(PartitionKey, Offset)>,
     pub deadline_ms: i64,
+    /// Of a session, which may come again with the same.
+    pub keep: bool,
 }

@@ -55,6 +55,8 @@ pub struct Session {
     place: BTreeMap<Place, u64>,
     next_place: u64,
     last_used_ms: i64,
+    /// Waits that the partitions' owners keep, if its last request ended without news: shard and ticket.
+    pub quiet: Option<Vec<(usize, u64)>>,
 }
 
 impl Session {

@@ -168,6 +168,11 @@ async fn recover_folder(folder: &Path) -> Result<Recovered, MetadataError> {
     if fs::stat(folder).await.map_err(on_disk)?.is_none() {
         fs::create_dir_durable(folder).await.map_err(on_disk)?;
     }
+    read_folder(folder).await
+}
+
+/// Changes nothing.
+pub(crate) async fn read_folder(folder: &Path) -> Result<Recovered, MetadataError> {
     let entries = fs::read_dir(folder).await.map_err(on_disk)?;
     let plan = plan_recovery(entries.iter().map(|entry| entry.name.as_str()))?;
     let journal = read(folder, plan.journal.as_deref(), MAX_JOURNAL_LEN).await?;

@@ -14,7 +14,8 @@
 //! * [`node`]: raft around it, without I/O: bytes to write go out as [`DiskStep`]s, messages as [`PeerMessage`]s.
 //! * [`journal_format`], [`disk_steps`]: the file format and the order of writes that a crash may cut anywhere.
 //! * [`driver`]: a node on a shard of `runtime`: performs the steps, publishes images, answers proposals.
-//! * [`stored`], [`stored_image`], [`envelope`]: how commands and snapshots look in bytes.
+//! * [`stored`], [`stored_image`], [`envelope`]: how commands and snapshots look in bytes; [`versions`]: whether a newer
+//!   Ringlog wrote them.
 //! * [`peer`]: messages between voters and their bounds-checked codec.
 
 pub mod apply;
@@ -41,6 +42,7 @@ mod storage;
 pub mod stored;
 pub mod stored_image;
 pub mod topic_name;
+pub mod versions;
 
 pub use apply::apply;
 pub use command::{Command, ConfigChange, ConfigOp, Outcome, Rejection};

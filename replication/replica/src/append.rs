@@ -7,7 +7,7 @@ use std::rc::Rc;
 use log::{Patch, Timestamps};
 use model::config::TimestampType;
 use model::{BatchHeader, Offset};
-use runtime::sync;
+use runtime::{clock, sync};
 
 use crate::error::ReplicaError;
 use crate::lifecycle::Replica;
@@ -48,7 +48,7 @@ impl Replica {
     /// A client's batch. Never waits: when it returns, the batch's place is fixed and the next one may come.
     pub fn produce(self: &Rc<Self>, batch: &[u8], wall_ms: i64) -> Result<Placed, ProduceError> {
         let checked = validate(batch, &self.config.get(), wall_ms)?;
-        match self.producers.borrow().check(&checked.header)? {
+        match self.producers.check(&checked.header)? {
             Sequence::Next => {}
             Sequence::Duplicate(seen) => {
                 let by_broker = self.config.get().message_timestamp_type == TimestampType::LogAppendTime;
@@ -91,7 +91,7 @@ impl Replica {
         let appended = self.log.append(batch, patch)?;
         let mut remembered = *header;
         remembered.max_timestamp_ms = max_timestamp_ms;
-        self.producers.borrow_mut().remember(&remembered, appended.base_offset);
+        self.producers.remember(&remembered, appended.base_offset, clock::wall_ms());
         Ok(Placed { base_offset: appended.base_offset, next_offset: appended.next_offset, log_append_time_ms: -1 })
     }
 
@@ -99,7 +99,7 @@ impl Replica {
     /// encoding nothing is appended.
     fn offer_snapshot(self: &Rc<Self>) {
         let Some(state_offset) = self.log.take_snapshot_wish() else { return };
-        let bytes = snapshot::encode(&self.producers.borrow());
+        let bytes = snapshot::encode(&self.producers);
         let log = self.log.clone();
         let topic = self.topic.clone();
         runtime::spawn("producer snapshot", async move {

@@ -5,10 +5,14 @@ use std::fmt;
 use log::LogError;
 use model::ErrorCode;
 
+use crate::snapshot::SnapshotError;
+
 /// Operating errors of this crate.
 #[derive(Clone, Debug)]
 pub enum ReplicaError {
     Log(LogError),
+    /// The producer snapshot was written by a newer version; the partition is left as it is.
+    NewerSnapshot(i16),
     /// The request's leader epoch is older than this leader's.
     FencedEpoch,
     /// The request's leader epoch is newer than this leader's.
@@ -26,6 +30,7 @@ impl ReplicaError {
             ReplicaError::UnknownEpoch => ErrorCode::UnknownLeaderEpoch,
             ReplicaError::NotLeader => ErrorCode::NotLeaderOrFollower,
             ReplicaError::TimedOut => ErrorCode::RequestTimedOut,
+            ReplicaError::NewerSnapshot(_) => ErrorCode::KafkaStorageError,
             ReplicaError::Log(error) => match error {
                 LogError::OffsetOutOfRange { .. } => ErrorCode::OffsetOutOfRange,
                 LogError::BadBatch(_) => ErrorCode::CorruptMessage,
@@ -41,6 +46,7 @@ impl fmt::Display for ReplicaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ReplicaError::Log(error) => error.fmt(f),
+            ReplicaError::NewerSnapshot(version) => SnapshotError::Newer(*version).fmt(f),
             ReplicaError::TimedOut => write!(f, "the disk did not confirm the write within the request's time"),
             other => f.write_str(other.code().sentence()),
         }

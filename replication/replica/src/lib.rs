@@ -10,7 +10,8 @@
 //! The high watermark is the smallest end among the in-sync replicas; with one replica it is the log's durable end.
 //!
 //! * [`validate`]: what a client's batch must be.
-//! * [`producers`], [`snapshot`]: sequence numbers, in memory and in Apache Kafka's snapshot format.
+//! * [`producers`], [`producer_states`], [`snapshot`]: sequence numbers, in memory, over all partitions of a shard under
+//!   one bound, and in Apache Kafka's snapshot format.
 //! * `append`, `fetch`, `offsets`, `lifecycle`: the replica, split by input.
 
 mod append;
@@ -20,6 +21,7 @@ pub mod fuzz_targets;
 mod lifecycle;
 pub mod limits;
 mod offsets;
+pub mod producer_states;
 pub mod producers;
 pub mod snapshot;
 pub mod validate;
@@ -29,4 +31,5 @@ pub use error::ReplicaError;
 pub use fetch::{FetchLimits, Fetched};
 pub use lifecycle::{Replica, ReplicaSpec, log_config};
 pub use offsets::{Listed, OffsetQuery};
+pub use producer_states::ProducerStates;
 pub use validate::Refused;

@@ -1,18 +1,20 @@
 //! The replica itself: what it holds, how it opens and closes.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 
 use log::{LogConfig, LogShard, Opened, PartitionLog, PartitionSpec};
 use model::config::TopicConfig;
 use model::{LeaderEpoch, Offset, PartitionKey};
+use runtime::clock;
 
 use crate::error::ReplicaError;
+use crate::producer_states::ProducerStates;
 use crate::producers::ProducerTable;
-use crate::snapshot;
+use crate::snapshot::{self, SnapshotError};
 
-/// One partition on the shard that owns it. All of it is `Cell`s and one `RefCell` that is never borrowed across an
-/// await; the log does its own input and output. A crash at any line loses nothing acknowledged: producers are rebuilt
+/// One partition on the shard that owns it. All of it is `Cell`s, and its part of the shard's producers, which is never
+/// borrowed across an await; the log does its own input and output. A crash at any line loses nothing acknowledged: producers are rebuilt
 /// from the log, and the leader epoch comes from the cluster image at each start.
 #[derive(Debug)]
 pub struct Replica {
@@ -21,7 +23,9 @@ pub struct Replica {
     pub(crate) log: Rc<PartitionLog>,
     pub(crate) config: Cell<TopicConfig>,
     pub(crate) leader_epoch: Cell<LeaderEpoch>,
-    pub(crate) producers: RefCell<ProducerTable>,
+    pub(crate) producers: ProducerTable,
+    /// Batch headers read to rebuild `producers` when it was opened.
+    replayed_batches: u64,
 }
 
 /// What a replica is opened with.
@@ -31,6 +35,8 @@ pub struct ReplicaSpec {
     pub topic: Rc<str>,
     pub config: TopicConfig,
     pub leader_epoch: LeaderEpoch,
+    /// The shard's.
+    pub producers: Rc<ProducerStates>,
 }
 
 /// The log's part of a topic's configuration.
@@ -53,36 +59,56 @@ pub fn log_config(config: &TopicConfig) -> LogConfig {
     }
 }
 
-/// Producers' batches from `from` to the log's end.
-async fn replay(log: &Rc<PartitionLog>, from: Offset, producers: &mut ProducerTable) -> Result<(), ReplicaError> {
-    let mut scan = log.scan_headers(from);
+/// Producers' batches from `from` to the log's end; gives how many batches were looked at.
+async fn replay(log: &Rc<PartitionLog>, from: Offset, producers: &ProducerTable) -> Result<u64, ReplicaError> {
+    let (mut scan, now_ms, mut looked_at) = (log.scan_headers(from), clock::wall_ms(), 0);
     while let Some(header) = scan.next().await? {
-        producers.remember(&header, header.base_offset);
+        producers.remember(&header, header.base_offset, now_ms);
+        looked_at += 1;
     }
-    Ok(())
+    Ok(looked_at)
+}
+
+/// The table as the log's end has it: the newest snapshot that can be read, and the headers behind it.
+async fn rebuild(opened: &Opened, spec: &ReplicaSpec) -> Result<(ProducerTable, u64), ReplicaError> {
+    let producers = ProducerTable::within(&spec.producers);
+    let mut from = opened.log.log_start_offset();
+    if let Some((at, bytes)) = &opened.producer_snapshot {
+        match snapshot::decode_into(&producers, bytes, clock::wall_ms()) {
+            Ok(()) => from = *at,
+            Err(SnapshotError::Newer(version)) => return Err(ReplicaError::NewerSnapshot(version)),
+            // Damaged: the log says the same.
+            Err(_) => {}
+        }
+    }
+    let looked_at = replay(&opened.log, from, &producers).await?;
+    Ok((producers, looked_at))
 }
 
 impl Replica {
     /// Wraps an opened log: takes its producer snapshot, reads the batch headers behind it, begins the leader epoch.
     pub async fn adopt(opened: Opened, spec: &ReplicaSpec) -> Result<Rc<Replica>, ReplicaError> {
-        let Opened { log, producer_snapshot, .. } = opened;
-        let snapshot = producer_snapshot.and_then(|(at, bytes)| Some((at, snapshot::decode(&bytes).ok()?)));
-        let (from, mut producers) = snapshot.unwrap_or_else(|| (log.log_start_offset(), ProducerTable::default()));
-        if let Err(error) = replay(&log, from, &mut producers).await {
-            // The log must not stay open without its replica: it is opened again with the next request.
-            let _ = log.close().await;
-            return Err(error);
+        match rebuild(&opened, spec).await {
+            Ok((producers, looked_at)) => Ok(Replica::lead(opened.log, spec, producers, looked_at)),
+            Err(error @ ReplicaError::NewerSnapshot(_)) => {
+                opened.log.leave().await;
+                Err(error)
+            }
+            Err(error) => {
+                // The log must not stay open without its replica: it is opened again with the next request.
+                let _ = opened.log.close().await;
+                Err(error)
+            }
         }
-        Ok(Replica::lead(log, spec, producers))
     }
 
     /// Makes the partition's folder and an empty log.
     pub async fn create(shard: &Rc<LogShard>, spec: &ReplicaSpec) -> Result<Rc<Replica>, ReplicaError> {
         let log = shard.create_partition(spec.log.clone()).await?;
-        Ok(Replica::lead(log, spec, ProducerTable::default()))
+        Ok(Replica::lead(log, spec, ProducerTable::within(&spec.producers), 0))
     }
 
-    fn lead(log: Rc<PartitionLog>, spec: &ReplicaSpec, producers: ProducerTable) -> Rc<Replica> {
+    fn lead(log: Rc<PartitionLog>, spec: &ReplicaSpec, producers: ProducerTable, replayed_batches: u64) -> Rc<Replica> {
         log.begin_epoch(spec.leader_epoch);
         Rc::new(Replica {
             key: spec.log.key,
@@ -90,7 +116,8 @@ impl Replica {
             log,
             config: Cell::new(spec.config),
             leader_epoch: Cell::new(spec.leader_epoch),
-            producers: RefCell::new(producers),
+            producers,
+            replayed_batches,
         })
     }
 
@@ -151,21 +178,26 @@ impl Replica {
     /// Writes the producers' state at the log's end, for a start without a scan. Called once, when nothing is appended
     /// any more.
     pub async fn save_producers(&self) -> Result<(), ReplicaError> {
-        let bytes = snapshot::encode(&self.producers.borrow());
+        let bytes = snapshot::encode(&self.producers);
         Ok(self.log.put_producer_snapshot(self.log.log_end_offset(), bytes).await?)
     }
 
     /// Forgets producers that were silent for `producer.id.expiration.ms`.
     pub fn expire_producers(&self, oldest_ms: i64) {
-        self.producers.borrow_mut().expire(oldest_ms);
+        self.producers.expire(oldest_ms);
     }
 
     pub fn producer_count(&self) -> usize {
-        self.producers.borrow().len()
+        self.producers.len()
+    }
+
+    /// Batches whose headers were read when it was opened: those behind the newest producer snapshot.
+    pub fn replayed_batches(&self) -> u64 {
+        self.replayed_batches
     }
 
     /// Active producers with their last batch, for DescribeProducers and tools.
     pub fn with_producers<T>(&self, look: impl FnOnce(&ProducerTable) -> T) -> T {
-        look(&self.producers.borrow())
+        look(&self.producers)
     }
 }

@@ -13,12 +13,12 @@ fn header(epoch: i16, sequence: i32, count: usize) -> BatchHeader {
 }
 
 fn after(batches: &[(i16, i32, usize)]) -> ProducerTable {
-    let mut table = ProducerTable::default();
+    let table = ProducerTable::default();
     let mut offset = Offset(100);
     for &(epoch, sequence, count) in batches {
         let header = header(epoch, sequence, count);
         assert_eq!(table.check(&header), Ok(Sequence::Next));
-        table.remember(&header, offset);
+        table.remember(&header, offset, 1);
         offset = offset.plus(count as i64);
     }
     table
@@ -69,27 +69,9 @@ fn unknown_producers_start_anywhere_and_sequences_wrap() {
 
 #[test]
 fn truncation_and_expiry_forget() {
-    let mut table = after(&[(0, 0, 2), (0, 2, 2)]);
+    let table = after(&[(0, 0, 2), (0, 2, 2)]);
     table.truncate(Offset(102));
     assert_eq!(table.check(&header(0, 2, 2)), Ok(Sequence::Next));
     table.expire(2);
     assert!(table.is_empty());
-}
-
-#[test]
-fn the_most_silent_producer_makes_room() {
-    let mut table = ProducerTable::default();
-    for id in 0..=MAX_PRODUCERS_PER_PARTITION as i64 {
-        let offset = Offset(1000 + id);
-        let memory = BatchMemory {
-            first_sequence: 0,
-            last_sequence: 0,
-            first_offset: offset,
-            last_offset: offset,
-            timestamp_ms: 1,
-        };
-        table.restore(ProducerId(id), ProducerEpoch(0), memory);
-    }
-    assert_eq!(table.len(), MAX_PRODUCERS_PER_PARTITION);
-    assert_eq!(table.iter().next().map(|(id, _)| id), Some(ProducerId(1)));
 }

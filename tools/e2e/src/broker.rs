@@ -66,14 +66,26 @@ impl Broker {
 
     /// Starts with settings under Kafka's names on top of the defaults.
     pub fn with(settings: &[(&str, &str)]) -> Self {
+        let mut broker = Self::prepare(settings);
+        broker.launch();
+        broker
+    }
+
+    /// The same on a copy of a data folder.
+    pub fn on(data: &Path, settings: &[(&str, &str)]) -> Self {
+        let mut broker = Self::prepare(settings);
+        crate::fixture::copy(data, &broker.data_dir());
+        broker.launch();
+        broker
+    }
+
+    fn prepare(settings: &[(&str, &str)]) -> Self {
         let mut all: Vec<(String, String)> = Vec::new();
         for (key, value) in DEFAULTS.iter().chain(settings) {
             all.retain(|(known, _)| known != key);
             all.push(((*key).to_owned(), (*value).to_owned()));
         }
-        let mut broker = Broker { kind: kind(), process: None, port: 0, settings: all, dir: TempDir::new() };
-        broker.launch();
-        broker
+        Broker { kind: kind(), process: None, port: 0, settings: all, dir: TempDir::new() }
     }
 
     fn launch(&mut self) {

@@ -1,5 +1,9 @@
 //! Consumer groups by hand: a classic member's requests, and a group's offsets.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
 use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use kafka_protocol::messages::leave_group_request::MemberIdentity;
 use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
@@ -245,4 +249,24 @@ pub fn delete_offset(raw: &mut Raw, group: &str, topic: &str) -> i16 {
     let request = OffsetDeleteRequest::default().with_group_id(group_id(group)).with_topics(vec![topic]);
     let answer = raw.call(0, &request);
     if answer.error_code == 0 { answer.topics[0].partitions[0].error_code } else { answer.error_code }
+}
+
+/// Commits rising offsets over and over, whatever happens to the connection; the last acknowledged and attempted.
+pub fn commit_until(stop: &AtomicBool, port: u16, group: &str, topic: &str) -> (i64, i64) {
+    let (mut acknowledged, mut attempted) = (0, 0);
+    let mut connection = None;
+    while !stop.load(Ordering::Relaxed) {
+        let Some(raw) = connection.as_mut() else {
+            connection = Raw::try_connect_to(port);
+            thread::sleep(Duration::from_millis(5));
+            continue;
+        };
+        attempted += 1;
+        match Commit::new(group, topic, attempted).try_send(raw) {
+            Some(0) => acknowledged = attempted,
+            Some(_) => {} // Loading after a start.
+            None => connection = None,
+        }
+    }
+    (acknowledged, attempted)
 }

@@ -20,6 +20,7 @@ pub mod batch;
 pub mod broker;
 pub mod checker;
 pub mod cli;
+pub mod fixture;
 pub mod groups;
 pub mod java;
 pub mod kafka;

@@ -14,7 +14,7 @@ use rdkafka::producer::{BaseRecord, Producer};
 use ringlog_e2e::batch::Batch;
 use ringlog_e2e::broker::skip_on_kafka;
 use ringlog_e2e::checker::{History, ReadBack};
-use ringlog_e2e::groups::{Commit, committed, ready};
+use ringlog_e2e::groups::{commit_until, committed, ready};
 use ringlog_e2e::raw::Raw;
 use ringlog_e2e::requests::Produce;
 use ringlog_e2e::{Broker, librdkafka, requests};
@@ -150,7 +150,7 @@ fn committed_offsets_never_go_back() {
     let (stop, port) = (Arc::new(AtomicBool::new(false)), broker.port());
     let committer = thread::spawn({
         let stop = Arc::clone(&stop);
-        move || commit_until(&stop, port)
+        move || commit_until(&stop, port, "g", "load")
     });
     let starts = kill_in_rounds(&mut broker);
     stop.store(true, Ordering::Relaxed);
@@ -160,26 +160,6 @@ fn committed_offsets_never_go_back() {
     assert!((acknowledged..=attempted).contains(&there), "{there} is not within {acknowledged}..={attempted}");
     assert!(acknowledged > 50, "too little load to tell anything");
     print_starts(&starts);
-}
-
-/// Commits rising offsets over and over, whatever happens to the connection; the last acknowledged and attempted.
-fn commit_until(stop: &AtomicBool, port: u16) -> (i64, i64) {
-    let (mut acknowledged, mut attempted) = (0, 0);
-    let mut connection = None;
-    while !stop.load(Ordering::Relaxed) {
-        let Some(raw) = connection.as_mut() else {
-            connection = Raw::try_connect_to(port);
-            thread::sleep(Duration::from_millis(5));
-            continue;
-        };
-        attempted += 1;
-        match Commit::new("g", "load", attempted).try_send(raw) {
-            Some(0) => acknowledged = attempted,
-            Some(_) => {} // Loading after a start.
-            None => connection = None,
-        }
-    }
-    (acknowledged, attempted)
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! kill -9 while everything goes on at once: an idempotent load on topics that roll and are cut by retention, and topics
-//! that come and go. By `ringlog`'s own commands, so that our client is under the same test.
+//! kill -9 while everything goes on at once: an idempotent load on topics that roll and are cut by retention, a group
+//! whose offsets are committed without a pause, and topics that come and go. The load is by `ringlog`'s own
+//! commands, so that our client is under the same test.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringlog_e2e::broker::skip_on_kafka;
+use ringlog_e2e::groups::{commit_until, committed, ready};
 use ringlog_e2e::raw::Raw;
 use ringlog_e2e::{Broker, cli, process, requests};
 
@@ -21,6 +23,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Longer than retention takes to come round.
 const SETTLED: Duration = Duration::from_millis(2_500);
 const EARLIEST: i64 = -2;
+const GROUP: &str = "committing";
 
 fn rounds() -> usize {
     std::env::var("E2E_KILL_ROUNDS").map_or(3, |rounds| rounds.parse().expect("E2E_KILL_ROUNDS is a number"))
@@ -140,7 +143,12 @@ fn rolls_retention_and_topics_that_come_and_go_survive_kill_9() {
     let mut raw = Raw::connect(&broker);
     requests::create_topic(&mut raw, "rolls", 1, &[("segment.bytes", "1048576")]);
     requests::create_topic(&mut raw, "short", 1, &[("segment.bytes", "1048576"), ("retention.bytes", "2000000")]);
+    ready(&mut raw, GROUP);
     let target = Target { bootstrap: broker.bootstrap(), stop: Arc::default() };
+    let commits = thread::spawn({
+        let (stop, port) = (Arc::clone(&target.stop), broker.port());
+        move || commit_until(&stop, port, GROUP, "rolls")
+    });
     let loads = ["rolls", "short"].map(|topic| {
         let target = target.clone();
         thread::spawn(move || (topic, load(&target, topic)))
@@ -158,6 +166,8 @@ fn rolls_retention_and_topics_that_come_and_go_survive_kill_9() {
     target.stop.store(true, Ordering::Relaxed);
     let acknowledged = loads.map(|load| load.join().unwrap());
     let fates = churn.join().unwrap();
+    let (committed_last, attempted) = commits.join().unwrap();
+    assert!(committed_last > 20, "too few commits to tell anything: {committed_last}");
     for round in ["after the last kill", "after a clean restart"] {
         for (topic, (count, is_whole)) in acknowledged {
             assert!(is_whole, "{topic}: a producer outlives restarts, {round}");
@@ -165,6 +175,9 @@ fn rolls_retention_and_topics_that_come_and_go_survive_kill_9() {
             check_numbers(&broker, topic, count, topic == "rolls");
         }
         check_topics(&broker, &fates);
+        let there = committed(&mut Raw::connect(&broker), GROUP, "rolls").0;
+        assert!((committed_last..=attempted).contains(&there), "{there} is not within {committed_last}..={attempted}");
+        println!("{round}: offset {there} is committed, {committed_last} was acknowledged");
         broker.restart();
         println!("{round}: {} topics as they should be", fates.len());
     }

@@ -193,6 +193,17 @@ impl Reader<'_> {
     }
 }
 
+/// The version, where it is newer than ours and the CRC says that it was written so. Magic, version and CRC stay where they
+/// are in every version.
+pub fn newer_version(bytes: &[u8]) -> Option<u32> {
+    let (body, crc) = bytes.split_at(bytes.len().checked_sub(CRC_LEN)?);
+    let mut reader = Reader(body);
+    if reader.array::<8>()? != *MAGIC || crc32fast::hash(body).to_le_bytes() != crc {
+        return None;
+    }
+    reader.u16().filter(|version| *version > VERSION).map(u32::from)
+}
+
 /// Reads a file. `None` when it is damaged, cut or of another version.
 pub fn decode(bytes: &[u8]) -> Option<Checkpoint> {
     let body_len = bytes.len().checked_sub(CRC_LEN)?;

@@ -55,3 +55,15 @@ proptest! {
         let _ = decode(&bytes);
     }
 }
+
+#[test]
+fn a_newer_version_is_told_from_damage() {
+    let mut bytes = encode(1, [entry(1)].iter());
+    assert_eq!(newer_version(&bytes), None);
+    bytes[8] = 2;
+    assert_eq!(newer_version(&bytes), None, "a flipped bit is no version");
+    let end = bytes.len() - CRC_LEN;
+    let crc = crc32fast::hash(&bytes[..end]);
+    bytes[end..].copy_from_slice(&crc.to_le_bytes());
+    assert_eq!((newer_version(&bytes), decode(&bytes)), (Some(2), None));
+}

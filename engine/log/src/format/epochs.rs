@@ -9,6 +9,11 @@ use crate::limits::EPOCH_ENTRIES;
 
 const VERSION: &str = "0";
 
+/// The version of the file, where it is newer than the one we know.
+pub fn newer_version(bytes: &[u8]) -> Option<u32> {
+    super::kafka_text_version(bytes, "")
+}
+
 /// One leadership and the offset of its first record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochEntry {

@@ -5,11 +5,19 @@ use std::fmt;
 
 use model::{NodeId, TopicId};
 
+/// The newest version that this program knows.
+const VERSION: u32 = 2;
+
 /// Cluster and node that a data folder belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub cluster_id: String,
     pub node_id: NodeId,
+}
+
+/// The version, where it is newer than ours and the CRC says that it was written so.
+pub fn newer_version(bytes: &[u8]) -> Option<u32> {
+    super::text_version(bytes).filter(|version| *version > VERSION)
 }
 
 /// Which folder it is, wherever it is mounted: Kafka's `directory.id`, 22 characters.

@@ -16,6 +16,11 @@ pub fn decode(bytes: &[u8]) -> Option<TopicId> {
     TopicId::parse(lines.next()?.strip_prefix("topic_id: ")?.trim_end())
 }
 
+/// The version, where it is newer than the one we know (Kafka's 0).
+pub fn newer_version(bytes: &[u8]) -> Option<u32> {
+    super::kafka_text_version(bytes, "version: ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

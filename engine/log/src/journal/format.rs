@@ -66,7 +66,8 @@ pub enum Action {
 }
 
 impl Entry {
-    pub fn len(&self) -> usize {
+    /// Bytes that it has in the payload.
+    pub fn payload_len(&self) -> usize {
         match self.action {
             Action::Write { len, .. } => len as usize,
             Action::Void => 0,
@@ -93,7 +94,7 @@ pub fn encode<'a>(owner: Owner, round: &Round, payload: impl Iterator<Item = &'a
         hasher.update(part);
         payload_len += part.len();
     }
-    let named: usize = round.entries.iter().map(Entry::len).sum();
+    let named: usize = round.entries.iter().map(Entry::payload_len).sum();
     assert!(named == payload_len, "a round holds what its entries name");
     let mut out = Vec::with_capacity(header_len(round.entries.len()));
     out.extend_from_slice(&MAGIC.to_le_bytes());
@@ -186,7 +187,7 @@ pub fn decode(owner: Owner, bytes: &[u8]) -> Option<Found> {
     let entries: Option<Vec<Entry>> = head[HEADER_LEN..].chunks_exact(ENTRY_LEN).map(entry).collect();
     let entries = entries?;
     let payload_len = u32_at(bytes, 52) as usize;
-    if entries.iter().map(|e| e.len() as u64).sum::<u64>() != payload_len as u64 {
+    if entries.iter().map(|e| e.payload_len() as u64).sum::<u64>() != payload_len as u64 {
         return None;
     }
     let payload = head.len()..head.len() + payload_len;
@@ -259,6 +260,13 @@ pub fn encode_state(owner: Owner, files: u32) -> Vec<u8> {
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&crc32fast::hash(&out).to_le_bytes());
     out
+}
+
+/// The state's version, where it is newer than ours and the CRC at its end says that it was written so.
+pub fn newer_version(state: &[u8]) -> Option<u32> {
+    let end = state.len().checked_sub(4).filter(|end| *end >= 6 && u32_at(state, 0) == STATE_MAGIC)?;
+    let whole = crc32fast::hash(&state[..end]) == u32_at(state, end);
+    Some(u32::from(u16_at(state, 4))).filter(|version| whole && *version > u32::from(VERSION))
 }
 
 /// The sentence says what is wrong with the file.

@@ -93,4 +93,5 @@ fn the_state_says_whose_rounds_count_and_notices_damage() {
     let crc = crc32fast::hash(&newer[..STATE_LEN - 4]);
     newer[STATE_LEN - 4..].copy_from_slice(&crc.to_le_bytes());
     assert_eq!(decode_state(&newer), Err("it was written by a newer version"));
+    assert_eq!((newer_version(&newer), newer_version(&bytes), newer_version(&newer[..9])), (Some(2), None, None));
 }

@@ -112,7 +112,7 @@ impl Plan {
         let mut at = placed.position + placed.found.payload.start;
         self.rounds += 1;
         for entry in &placed.found.round.entries {
-            let bytes = at..at + entry.len();
+            let bytes = at..at + entry.payload_len();
             at = bytes.end;
             match entry.action {
                 Action::Void if active(Mutant::VoidIgnored) => {}

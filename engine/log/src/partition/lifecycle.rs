@@ -127,6 +127,17 @@ impl PartitionLog {
         result
     }
 
+    /// Lets go of the log without touching its files: they are not for this version.
+    pub async fn leave(&self) {
+        self.closed.set(true);
+        let _pause = self.pause().await;
+        self.touched.set(false);
+        self.give_up();
+        close_files(self.shard.files.remove_log(self.id));
+        drop(self.shard.shared_files.remove_log(self.id));
+        self.shard.forget(self.key());
+    }
+
     pub(crate) async fn close_clean(&self) -> Result<(), LogError> {
         self.closed.set(true);
         if !self.touched.get() {

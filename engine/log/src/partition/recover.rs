@@ -14,7 +14,7 @@ use super::{PartitionLog, Start, State};
 use crate::PartitionSpec;
 use crate::error::LogError;
 use crate::format::checkpoint::CheckpointEntry;
-use crate::format::epochs::EpochHistory;
+use crate::format::epochs::{self, EpochHistory};
 use crate::format::names::{self, EPOCHS_FILE, FileKind, METADATA_FILE, parse_file_name};
 use crate::format::{index, partition_metadata, time_index};
 use crate::limits::{RECOVERY_FIRST_READ, SCAN_WINDOW, SMALL_FILE};
@@ -94,6 +94,7 @@ impl PartitionLog {
         if !check_owner(&dir, &spec, &folder).await? {
             return Ok(PartitionLog::fresh(shard, spec, Offset::ZERO));
         }
+        let history = stored_epochs(&dir, &folder, entry.as_ref()).await?;
         if folder.logs.is_empty() {
             // Its maker may have been killed between the write and the sync that comes before the first segment.
             let text = partition_metadata::encode(spec.key.topic_id);
@@ -103,7 +104,6 @@ impl PartitionLog {
             fs::remove_file(&dir.join(name)).await?;
         }
         let home = shard.dir(&spec.data_dir);
-        let history = stored_epochs(&dir, &folder, entry.as_ref()).await?;
         let recovered = recover_tail(&home, &dir, &spec, &folder, entry.as_ref(), &history).await?;
         if recovered.from.fill.size == 0 {
             // Names that no recovery point vouches for may not have reached the disk before the crash.
@@ -127,6 +127,9 @@ async fn read_folder(dir: &Path) -> Result<Option<Folder>, LogError> {
 /// it holds no segment.
 async fn check_owner(dir: &Path, spec: &PartitionSpec, folder: &Folder) -> Result<bool, LogError> {
     let bytes = fs::read_if_there(&dir.join(METADATA_FILE), SMALL_FILE as usize).await?.unwrap_or_default();
+    if let Some(version) = partition_metadata::newer_version(&bytes) {
+        return Err(LogError::Newer { path: dir.join(METADATA_FILE), version });
+    }
     match partition_metadata::decode(&bytes) {
         Some(id) if id == spec.key.topic_id => Ok(true),
         Some(id) => Err(LogError::ForeignFolder { path: dir.to_path_buf(), found: id.to_string() }),
@@ -140,7 +143,11 @@ async fn stored_epochs(dir: &Path, folder: &Folder, entry: Option<&CheckpointEnt
     let mut history = EpochHistory::default();
     if folder.has_epochs {
         let bytes = fs::read_if_there(&dir.join(EPOCHS_FILE), SMALL_FILE as usize).await?;
-        history = bytes.and_then(|b| EpochHistory::decode(&b)).unwrap_or_default();
+        let bytes = bytes.unwrap_or_default();
+        if let Some(version) = epochs::newer_version(&bytes) {
+            return Err(LogError::Newer { path: dir.join(EPOCHS_FILE), version });
+        }
+        history = EpochHistory::decode(&bytes).unwrap_or_default();
     }
     let copy = entry.and_then(|e| e.epochs.clone()).and_then(EpochHistory::from_entries);
     Ok(copy.filter(|copy| copy.latest() > history.latest()).unwrap_or(history))

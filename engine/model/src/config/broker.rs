@@ -109,6 +109,8 @@ pub struct GroupConfig {
     pub offsets_retention_check_interval_ms: i64,
     pub offsets_commit_timeout_ms: i64,
     pub producer_id_expiration_ms: i64,
+    /// Idempotent producers that one shard remembers.
+    pub producer_state_max: usize,
 }
 
 /// Making topics and looking after them.
@@ -319,6 +321,7 @@ impl Reader<'_> {
             offsets_retention_check_interval_ms: self.number("offsets.retention.check.interval.ms"),
             offsets_commit_timeout_ms: self.number("offsets.commit.timeout.ms"),
             producer_id_expiration_ms: self.number("producer.id.expiration.ms"),
+            producer_state_max: self.size("ringlog.producer.state.max"),
         })
     }
 

@@ -87,6 +87,13 @@ pub(super) const PRODUCERS: &[Property] = &[
         .unit(Unit::Ms)
         .at_least(1)
         .cluster_wide(),
+    broker(
+        "ringlog.producer.state.max",
+        Kind::Int,
+        "Idempotent producers that one shard remembers, over all its partitions; the longest silent one makes room.",
+    )
+    .default("50000")
+    .between(1_000, 1_000_000),
     broker("transaction.max.timeout.ms", Kind::Int, "Largest transaction timeout.")
         .default("900000")
         .unit(Unit::Ms)

@@ -2,7 +2,8 @@
 //!
 //! Plans from the request or its session, asks each owning shard once for all its partitions, waits for news where there
 //! is not enough yet, and answers with references: no record byte is copied or looked at. Budget: one message each way
-//! for each owning shard and round; a round that finds nothing waits on the owners' watermarks and is not polled.
+//! for each owning shard and round; a round that finds nothing waits on the owners' watermarks and is not polled. An
+//! idle session's request costs the same however many partitions it has: it takes up the wait of the request before it.
 
 use std::sync::Arc;
 
@@ -38,16 +39,20 @@ pub async fn handle(context: &Context<'_>, header: &RequestHeader<'_>, frame: &B
     RequestHeader::decode(&mut reader)?;
     let version = header.api_version;
     let walk = FetchWalk::open(reader, version)?;
-    let resolved = match fetch_session::resolve(context, &walk).await? {
+    let mut resolved = match fetch_session::resolve(context, &walk).await? {
         Ok(resolved) => resolved,
         Err(code) => return Ok(top_level_error(header, code)?),
     };
+    let deadline_ms = clock::now_ms() + i64::from(walk.max_wait_ms).clamp(0, MAX_FETCH_WAIT_MS);
+    if let Some(session_id) = resolved.wait_quietly(context, deadline_ms).await {
+        let nothing = Answer { header, version, session_id, planned: &[], results: Vec::new(), shown: Vec::new() };
+        return nothing.encode();
+    }
     let planned = plan(context, version, &walk, &resolved);
-    let wait_ms = i64::from(walk.max_wait_ms).clamp(0, MAX_FETCH_WAIT_MS);
     let max_bytes = (walk.max_bytes.max(0) as usize).min(context.shard.config().connections.fetch_max_bytes);
-    let want = Want::new(walk.min_bytes, max_bytes, clock::now_ms() + wait_ms);
-    let results = Rounds::new(context.shard, &planned).run(want).await;
-    let (session_id, shown) = fetch_session::finish(context, &resolved, &planned, &results, version).await;
+    let want = Want::new(walk.min_bytes, max_bytes, deadline_ms);
+    let (results, quiet) = Rounds::new(context.shard, &planned, resolved.is_session()).run(want).await;
+    let (session_id, shown) = fetch_session::finish(context, &resolved, &planned, &results, quiet, version).await;
     Answer { header, version, session_id, planned: &planned, results, shown }.encode()
 }
 

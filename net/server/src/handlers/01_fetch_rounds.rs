@@ -1,6 +1,7 @@
 //! The rounds of a Fetch: read everything, and if that is too little, wait for news and read again.
 
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_lite::FutureExt;
@@ -39,10 +40,22 @@ pub struct Rounds<'a> {
     by_owner: Vec<(usize, Vec<FetchPart>)>,
     /// Something is refused already: the client should hear of it at once.
     refused: bool,
+    /// Of a session: waits without news are kept for its next request.
+    keep: bool,
+}
+
+/// Waits that the owners keep: shard and ticket.
+pub type Tickets = Vec<(usize, u64)>;
+
+/// How a wait ended.
+enum Waited {
+    News,
+    /// The deadline; with what is kept, if everything is.
+    Quiet(Option<Tickets>),
 }
 
 impl<'a> Rounds<'a> {
-    pub fn new(shard: &'a Rc<Shard>, planned: &'a [Planned]) -> Rounds<'a> {
+    pub fn new(shard: &'a Rc<Shard>, planned: &'a [Planned], keep: bool) -> Rounds<'a> {
         let view = shard.view();
         let mut by_owner: Vec<(usize, Vec<FetchPart>)> = (0..shard.post.shards()).map(|s| (s, Vec::new())).collect();
         let mut refused = false;
@@ -53,11 +66,12 @@ impl<'a> Rounds<'a> {
             }
         }
         by_owner.retain(|(_, parts)| !parts.is_empty());
-        Rounds { shard, planned, by_owner, refused }
+        Rounds { shard, planned, by_owner, refused, keep }
     }
 
-    /// Reads until there are `min_bytes`, an error, or no time left.
-    pub async fn run(&self, want: Want) -> Vec<FetchResult> {
+    /// Reads until there are `min_bytes`, an error, or no time left. Where that came without a byte, the waits that were
+    /// kept come too.
+    pub async fn run(&self, want: Want) -> (Vec<FetchResult>, Option<Tickets>) {
         loop {
             let mut results = self.read(want.max_bytes).await;
             let bytes: usize = results.iter().map(|r| r.bytes).sum();
@@ -65,10 +79,15 @@ impl<'a> Rounds<'a> {
             let content = self.refused || bytes >= want.min_bytes || results.iter().any(news);
             if content || self.by_owner.is_empty() || clock::now_ms() >= want.deadline_ms || self.shard.is_stopping() {
                 trim(&mut results, want.max_bytes);
-                return results;
+                return (results, None);
             }
             let begun_ms = clock::now_ms();
-            self.wait(&results, want.deadline_ms).await;
+            if let Waited::Quiet(kept) = self.wait(&results, want.deadline_ms).await {
+                // Nothing came since the read: another would find the same.
+                trim(&mut results, want.max_bytes);
+                let kept = if bytes == 0 { kept } else { self.call_off(kept) };
+                return (results, kept);
+            }
             if clock::now_ms() == begun_ms {
                 // News that a read does not find would turn this into a spin.
                 clock::sleep(WAIT_AT_LEAST).await;
@@ -97,25 +116,62 @@ impl<'a> Rounds<'a> {
         results
     }
 
-    /// Waits until any owner has something beyond what was read.
-    async fn wait(&self, results: &[FetchResult], deadline_ms: i64) {
-        let tickets: Vec<(usize, u64)> =
-            self.by_owner.iter().map(|(owner, _)| (*owner, self.shard.facts.unique())).collect();
-        let calls = self.by_owner.iter().zip(&tickets).map(|((owner, parts), &(_, ticket))| {
-            // What was read does not count as news, or a small answer would be read again and again.
-            let mail = AwaitMail { ticket, parts: await_parts(parts, |part| read_up_to(results, part)), deadline_ms };
-            self.shard.post.call(*owner, ShardRequest::Await(mail)).boxed_local()
-        });
-        let mut waiting: Vec<_> = calls.collect();
-        std::future::poll_fn(|cx| {
-            let any = waiting.iter_mut().any(|call| call.poll(cx).is_ready());
-            if any { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-        })
-        .await;
-        for (owner, ticket) in tickets {
-            self.shard.post.tell(owner, ShardRequest::CancelAwait { ticket });
-        }
+    fn call_off(&self, kept: Option<Tickets>) -> Option<Tickets> {
+        kept.iter().for_each(|tickets| call_off(self.shard, tickets));
+        None
     }
+
+    /// Waits until any owner has something beyond what was read.
+    async fn wait(&self, results: &[FetchResult], deadline_ms: i64) -> Waited {
+        let begin = |(owner, parts): &(usize, Vec<FetchPart>)| {
+            // What was read does not count as news, or a small answer would be read again and again.
+            let parts = await_parts(parts, |part| read_up_to(results, part));
+            (*owner, AwaitMail { ticket: self.shard.facts.unique(), parts, deadline_ms, keep: self.keep })
+        };
+        wait(self.shard, self.by_owner.iter().map(begin).collect()).await
+    }
+}
+
+/// Goes on with waits that were kept. Gives them back where there was no news until the deadline and all are kept again.
+pub async fn wait_again(shard: &Rc<Shard>, tickets: &Tickets, deadline_ms: i64) -> Option<Tickets> {
+    let again =
+        |&(owner, ticket): &(usize, u64)| (owner, AwaitMail { ticket, parts: Vec::new(), deadline_ms, keep: true });
+    match wait(shard, tickets.iter().map(again).collect()).await {
+        Waited::Quiet(kept) => kept,
+        Waited::News => None,
+    }
+}
+
+/// Lets go of waits that are kept.
+pub fn call_off(shard: &Rc<Shard>, tickets: &Tickets) {
+    for &(owner, ticket) in tickets {
+        shard.post.tell(owner, ShardRequest::CancelAwait { ticket });
+    }
+}
+
+async fn wait(shard: &Rc<Shard>, mails: Vec<(usize, AwaitMail)>) -> Waited {
+    let tickets: Tickets = mails.iter().map(|(owner, mail)| (*owner, mail.ticket)).collect();
+    let ask = |(owner, mail)| Some(shard.post.call(owner, ShardRequest::Await(mail)).boxed_local());
+    let mut waiting: Vec<_> = mails.into_iter().map(ask).collect();
+    let mut all_kept = true;
+    let news = std::future::poll_fn(|cx| {
+        for call in &mut waiting {
+            let Some(Poll::Ready(reply)) = call.as_mut().map(|call| call.poll(cx)) else { continue };
+            *call = None;
+            match reply {
+                Some(ShardReply::Awaited { news: false, kept }) => all_kept &= kept,
+                // Also the end of a shard.
+                _ => return Poll::Ready(true),
+            }
+        }
+        if waiting.iter().all(Option::is_none) { Poll::Ready(false) } else { Poll::Pending }
+    })
+    .await;
+    if !news && all_kept {
+        return Waited::Quiet(Some(tickets));
+    }
+    call_off(shard, &tickets);
+    if news { Waited::News } else { Waited::Quiet(None) }
 }
 
 fn read_up_to(results: &[FetchResult], part: &FetchPart) -> i64 {

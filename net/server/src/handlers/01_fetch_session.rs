@@ -11,6 +11,7 @@ use wire::fetch::FetchWalk;
 
 use super::Context;
 use super::fetch::{FIRST_WITH_TOPIC_ID, Planned, wanted};
+use super::fetch_rounds::{Tickets, call_off, wait_again};
 use crate::mail::FetchResult;
 use crate::sessions::{Session, SessionError, SessionPartition, SessionTopic};
 use crate::shard::Shard;
@@ -38,7 +39,42 @@ pub struct Resolved {
     pub partitions: Vec<SessionPartition>,
     /// Topics by name that do not exist.
     pub unknown: Vec<(Arc<str>, i32)>,
+    /// The session's partitions are as they were, and so are these waits: `partitions` is then empty until they tell news.
+    quiet: Option<Tickets>,
     keeping: Keeping,
+}
+
+impl Resolved {
+    /// Whether a wait without news is of use to the next request.
+    pub fn is_session(&self) -> bool {
+        self.keeping != Keeping::Nothing
+    }
+
+    /// A session whose last request ended without news waits on where that stopped. `Some`: there is none until the
+    /// deadline, and this is the session's id. Otherwise its partitions are there afterwards.
+    pub async fn wait_quietly(&mut self, context: &Context<'_>, deadline_ms: i64) -> Option<i32> {
+        let (tickets, Keeping::Session { id, owner }) = (self.quiet.take()?, self.keeping) else { return None };
+        if let Some(kept) = wait_again(context.shard, &tickets, deadline_ms).await {
+            keep_quiet(context, owner, id, kept).await;
+            return Some(id);
+        }
+        let all = context.shard.on(owner, move |shard| async move {
+            shard.sessions.with(id, |session| session.partitions().cloned().collect::<Vec<_>>())
+        });
+        self.partitions = all.await.flatten().unwrap_or_default();
+        None
+    }
+}
+
+/// Keeps the waits for the session's next request.
+async fn keep_quiet(context: &Context<'_>, owner: usize, id: i32, tickets: Tickets) {
+    let offered = tickets.clone();
+    let taken = context.shard.on(owner, move |shard| async move {
+        shard.sessions.with(id, |session| session.quiet = Some(offered)).is_some()
+    });
+    if taken.await != Some(true) {
+        call_off(context.shard, &tickets);
+    }
 }
 
 /// The outer error is a malformed frame, the inner one an answer.
@@ -53,7 +89,7 @@ pub async fn resolve(context: &Context<'_>, walk: &FetchWalk<'_>) -> Result<Resu
         // Partitions that cannot be named by id cannot be remembered.
         let keep = epoch == INITIAL_EPOCH && unknown.is_empty() && !named.is_empty();
         let keeping = if keep { Keeping::New } else { Keeping::Nothing };
-        return Ok(Ok(Resolved { partitions: named, unknown, keeping }));
+        return Ok(Ok(Resolved { partitions: named, unknown, quiet: None, keeping }));
     }
     if epoch < FINAL_EPOCH {
         return Ok(Err(ErrorCode::InvalidFetchSessionEpoch));
@@ -72,16 +108,23 @@ pub async fn resolve(context: &Context<'_>, walk: &FetchWalk<'_>) -> Result<Resu
         forgotten.push((topic, PartitionIndex(partition.partition)));
     }
     let owner = owner_of(context.shard, id);
+    // A client that takes whatever there is at once does not wait, quietly or otherwise.
+    let may_wait = walk.min_bytes > 0;
     let updated = context.shard.on(owner, move |shard| async move {
         shard.sessions.advance(id, epoch, by_topic_id, clock::now_ms(), |session| {
+            let quiet = session.quiet.take();
+            if may_wait && quiet.is_some() && named.is_empty() && forgotten.is_empty() {
+                return (Vec::new(), quiet, None);
+            }
             named.into_iter().for_each(|partition| session.put(partition));
             forgotten.into_iter().for_each(|(topic, partition)| session.forget(topic, partition));
-            session.partitions().cloned().collect::<Vec<_>>()
+            (session.partitions().cloned().collect::<Vec<_>>(), None, quiet)
         })
     });
     Ok(match updated.await {
-        Some(Ok(partitions)) => {
-            Ok(Resolved { partitions, unknown: Vec::new(), keeping: Keeping::Session { id, owner } })
+        Some(Ok((partitions, quiet, outdated))) => {
+            outdated.iter().for_each(|tickets| call_off(context.shard, tickets));
+            Ok(Resolved { partitions, unknown: Vec::new(), quiet, keeping: Keeping::Session { id, owner } })
         }
         Some(Err(SessionError::TopicId)) => Err(ErrorCode::FetchSessionTopicIdError),
         Some(Err(SessionError::InvalidEpoch)) => Err(ErrorCode::InvalidFetchSessionEpoch),
@@ -107,6 +150,22 @@ fn named_partitions(context: &Context<'_>, walk: &FetchWalk<'_>) -> Result<Named
 
 /// The session's id and, for each partition, whether the answer has to name it.
 pub async fn finish(
+    context: &Context<'_>,
+    resolved: &Resolved,
+    planned: &[Planned],
+    results: &[FetchResult],
+    quiet: Option<Tickets>,
+    version: i16,
+) -> (i32, Vec<bool>) {
+    let (id, shown) = note_answer(context, resolved, planned, results, version).await;
+    if let Some(tickets) = quiet {
+        let owner = if let Keeping::Session { owner, .. } = resolved.keeping { owner } else { context.shard.index };
+        keep_quiet(context, owner, id, tickets).await;
+    }
+    (id, shown)
+}
+
+async fn note_answer(
     context: &Context<'_>,
     resolved: &Resolved,
     planned: &[Planned],

@@ -55,9 +55,10 @@ pub async fn handle<'a>(context: &Context<'_>, request: DescribeProducersRequest
 
 async fn describe(replica: Rc<Replica>) -> Result<Vec<ProducerState>, ErrorCode> {
     Ok(replica.with_producers(|table| {
-        let state = |(id, entry): (model::ProducerId, &replica::producers::ProducerEntry)| {
-            let last = entry.batches.back();
-            ProducerState {
+        let mut active = Vec::with_capacity(table.len());
+        table.for_each(|id, entry| {
+            let last = entry.batches.last();
+            active.push(ProducerState {
                 producer_id: id.0,
                 producer_epoch: i32::from(entry.epoch.0),
                 last_sequence: last.map_or(-1, |batch| batch.last_sequence),
@@ -65,8 +66,8 @@ async fn describe(replica: Rc<Replica>) -> Result<Vec<ProducerState>, ErrorCode>
                 // Without transactions there is no coordinator and nothing is open.
                 coordinator_epoch: -1,
                 current_txn_start_offset: -1,
-            }
-        };
-        table.iter().map(state).collect()
+            });
+        });
+        active
     }))
 }

@@ -1,32 +1,15 @@
-//! The owner's side of Fetch: references to record bytes, and waiting for news.
+//! The owner's side of Fetch: references to record bytes. Waiting for news is in `awaits`.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use log::Slice;
 use model::{ErrorCode, LeaderEpoch, Offset, PartitionKey};
 use replica::{FetchLimits, Replica, ReplicaError};
-use runtime::{Notify, Responder, sync};
+use runtime::{Responder, sync};
 
 use super::Shard;
 use crate::limits::{FETCH_BYTES_PER_SHARD, FETCH_READS_AT_ONCE, FETCH_SHARE_BYTES};
-use crate::mail::{AwaitMail, FetchMail, FetchPart, FetchResult, RecordSlice, ShardReply, ShardRequest};
-
-/// Waits that may be called off, by ticket.
-#[derive(Default)]
-pub(crate) struct Awaits {
-    running: RefCell<BTreeMap<u64, Rc<Notify>>>,
-}
-
-impl Awaits {
-    pub(crate) fn cancel(&self, ticket: u64) {
-        let cancelled = self.running.borrow_mut().remove(&ticket);
-        if let Some(news) = cancelled {
-            news.notify();
-        }
-    }
-}
+use crate::mail::{FetchMail, FetchPart, FetchResult, RecordSlice, ShardReply, ShardRequest};
 
 impl Shard {
     pub(super) fn on_fetch(self: Rc<Self>, mail: FetchMail, responder: Responder<ShardRequest, ShardReply>) {
@@ -34,8 +17,15 @@ impl Shard {
             let mut results = Vec::with_capacity(mail.parts.len());
             let mut left = mail.max_bytes.min(FETCH_BYTES_PER_SHARD);
             let mut any = false;
+            let mut to_read = Vec::new();
+            for part in &mail.parts {
+                match self.partitions.get(part.key).and_then(|replica| at_the_end(&replica, part)) {
+                    Some(nothing) => results.push(nothing),
+                    None => to_read.push(*part),
+                }
+            }
             // Several disk reads at a time, each up to its share of what is left, or one batch.
-            for wave in mail.parts.chunks(FETCH_READS_AT_ONCE) {
+            for wave in to_read.chunks(FETCH_READS_AT_ONCE) {
                 let share = (left / wave.len()).max(FETCH_SHARE_BYTES).min(left);
                 let read = |part: &FetchPart| {
                     let limits = FetchLimits { max_bytes: part.max_bytes.min(share), min_one_batch: !any };
@@ -57,39 +47,20 @@ impl Shard {
             Err(code) => FetchResult::error(part.slot, code),
         }
     }
+}
 
-    pub(super) fn on_await(self: Rc<Self>, mail: AwaitMail, responder: Responder<ShardRequest, ShardReply>) {
-        let news = Rc::new(Notify::new());
-        self.awaits.running.borrow_mut().insert(mail.ticket, news.clone());
-        runtime::spawn("await news", async move {
-            let mut replicas = Vec::with_capacity(mail.parts.len());
-            for &(key, offset) in &mail.parts {
-                if let Ok(replica) = self.partition(key).await {
-                    replicas.push((replica, offset));
-                }
-            }
-            self.wait_for_news(&mail, &replicas, &news).await;
-            self.awaits.running.borrow_mut().remove(&mail.ticket);
-            responder.send(ShardReply::Awaited);
-        });
+/// The answer for a fetcher that has everything there is, without any wait: most partitions of most fetches.
+fn at_the_end(replica: &Replica, part: &FetchPart) -> Option<FetchResult> {
+    let (high_watermark, log_start_offset) = (replica.high_watermark(), replica.log().log_start_offset());
+    let has_all = part.offset == high_watermark && part.offset >= log_start_offset;
+    if !has_all || replica.check_epoch(part.current_leader_epoch).is_err() || diverging(replica, part).is_some() {
+        return None;
     }
-
-    async fn wait_for_news(&self, mail: &AwaitMail, replicas: &[(Rc<Replica>, Offset)], news: &Rc<Notify>) {
-        loop {
-            let seen = news.version();
-            let cancelled = !self.awaits.running.borrow().contains_key(&mail.ticket);
-            if cancelled || replicas.iter().any(|(replica, offset)| replica.has_news_for(*offset)) {
-                return;
-            }
-            let subscriptions: Vec<_> =
-                replicas.iter().map(|(replica, _)| replica.log().durable_advanced().subscribe(news)).collect();
-            let woken = sync::before(mail.deadline_ms, news.changed_since(seen)).await;
-            drop(subscriptions);
-            if woken.is_none() {
-                return;
-            }
-        }
-    }
+    let mut nothing = FetchResult::error(part.slot, ErrorCode::None);
+    nothing.high_watermark = high_watermark.0;
+    nothing.last_stable_offset = replica.last_stable_offset().0;
+    nothing.log_start_offset = log_start_offset.0;
+    Some(nothing)
 }
 
 async fn fetch_part(replica: &Replica, part: &FetchPart, limits: FetchLimits) -> FetchResult {

@@ -10,18 +10,31 @@ use super::Shard;
 
 /// How often rolls by time are looked for, milliseconds.
 const ROLL_CHECK_MS: i64 = 1_000;
+/// Partitions for which that is true; of more, each is looked at as often as if so many were looked at a second: walking
+/// thousands is most of what they cost while nobody uses them.
+const ROLL_CHECKS_A_SECOND: usize = 1_000;
+/// But at least so often, milliseconds.
+const ROLL_CHECK_MOST_MS: i64 = 10_000;
 
 impl Shard {
     /// Runs until the shard stops.
     pub async fn keep_house(self: Rc<Self>) {
         let mut next_retention_ms = clock::now_ms() + self.config().topics.retention_check_interval_ms.max(1);
+        let mut next_roll_ms = 0;
         while !self.is_stopping() {
             self.pause_ms(ROLL_CHECK_MS).await;
+            self.awaits.sweep(clock::now_ms());
             let retain = clock::now_ms() >= next_retention_ms;
             if retain {
                 next_retention_ms = clock::now_ms() + self.config().topics.retention_check_interval_ms.max(1);
             }
-            for replica in self.partitions.open() {
+            if !retain && clock::now_ms() < next_roll_ms {
+                continue;
+            }
+            let open = self.partitions.open();
+            let rounds = (open.len() / ROLL_CHECKS_A_SECOND) as i64;
+            next_roll_ms = clock::now_ms() + (rounds * ROLL_CHECK_MS).min(ROLL_CHECK_MOST_MS);
+            for replica in open {
                 if self.is_stopping() {
                     return;
                 }

@@ -3,6 +3,7 @@
 //! Owned by its thread, shared by its tasks through `Rc`. State changes between awaits only; nothing is borrowed across
 //! one. The other shards reach it through [`Shard::on`] and the mailbox, never directly.
 
+mod awaits;
 mod fetch;
 mod housekeeping;
 mod partitions;
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use log::{DataDirs, LogShard};
 use model::NodeId;
 use model::config::BrokerConfig;
+use replica::ProducerStates;
 use runtime::sync::Budget;
 use runtime::{Notify, Post, Responder, TaskGroup, clock, sync};
 
@@ -61,6 +63,8 @@ pub struct Shard {
     pub post: Rc<Post<ShardRequest, ShardReply>>,
     pub log: Rc<LogShard>,
     pub partitions: Partitions,
+    /// What the partitions remember of idempotent producers.
+    pub producers: Rc<ProducerStates>,
     pub groups: Groups,
     pub sessions: Sessions,
     pub connections: Connections,
@@ -72,7 +76,7 @@ pub struct Shard {
     view: RefCell<Rc<View>>,
     stopping: Cell<bool>,
     stop: Notify,
-    pub(crate) awaits: fetch::Awaits,
+    pub(crate) awaits: awaits::Awaits,
     pub(crate) braked: produce::Braked,
 }
 
@@ -101,6 +105,7 @@ impl Shard {
             post: parts.post,
             log: parts.log,
             partitions: Partitions::default(),
+            producers: Rc::new(ProducerStates::new(config.groups.producer_state_max)),
             groups: Groups::default(),
             sessions: Sessions::new(config.connections.fetch_session_slots),
             connections: Connections::default(),
@@ -111,7 +116,7 @@ impl Shard {
             view: RefCell::new(Rc::new(parts.view)),
             stopping: Cell::new(false),
             stop: Notify::new(),
-            awaits: fetch::Awaits::default(),
+            awaits: awaits::Awaits::default(),
             braked: produce::Braked::default(),
         })
     }
@@ -178,6 +183,7 @@ impl Shard {
     pub fn begin_stop(&self) {
         self.stopping.set(true);
         self.stop.notify();
+        self.awaits.view_changed();
     }
 
     /// Sleeps, but no longer than until the shard stops.
@@ -194,6 +200,7 @@ impl Shard {
             self.facts.max_connections.store(view.config.connections.max_connections, Ordering::Relaxed);
         }
         let old = self.view.replace(Rc::new(view));
+        self.awaits.view_changed();
         self.follow(&old).await;
     }
 }

@@ -189,6 +189,7 @@ impl Shard {
             topic: Rc::from(topic.name.as_ref()),
             config,
             leader_epoch: state.leader_epoch,
+            producers: self.producers.clone(),
         })
     }
 

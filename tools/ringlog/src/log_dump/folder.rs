@@ -134,8 +134,8 @@ pub fn snapshot(path: &Path, end: Option<i64>, out: &mut Out<'_>) -> Result<(), 
     if out.detail.summary {
         return Ok(());
     }
-    for (id, producer) in table.iter() {
-        let Some(last) = producer.batches.back() else { continue };
+    for (id, producer) in table.to_vec() {
+        let Some(last) = producer.batches.last() else { continue };
         out.item(
             || {
                 format!(

@@ -177,9 +177,9 @@ fn wrong_indexes_snapshots_and_epochs_are_damage() {
 #[test]
 fn snapshots_name_their_producers() {
     let partition = Partition::new();
-    let mut table = replica::producers::ProducerTable::default();
+    let table = replica::producers::ProducerTable::default();
     let header = model::BatchHeader::parse(&batch(4, 2, 1)).unwrap();
-    table.remember(&header, Offset(4));
+    table.remember(&header, Offset(4), 0);
     partition.write("00000000000000000006.snapshot", &replica::snapshot::encode(&table));
     partition.write("00000000000000000009.snapshot", &replica::snapshot::encode(&table));
     let (lines, damage) = partition.dump(Detail::default());

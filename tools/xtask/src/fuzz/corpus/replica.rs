@@ -12,7 +12,7 @@ pub fn snapshots() -> Vec<Vec<u8>> {
 
 /// Producers whose sequence numbers wrap somewhere in between.
 fn table(producers: i64, batches: i64) -> ProducerTable {
-    let mut table = ProducerTable::default();
+    let table = ProducerTable::default();
     for producer in 0..producers {
         for batch in 0..batches {
             let first_sequence = (i64::from(i32::MAX) - 10 + batch * 5).rem_euclid(1 << 31);
@@ -24,7 +24,7 @@ fn table(producers: i64, batches: i64) -> ProducerTable {
                 last_offset: Offset(first_offset + 4),
                 timestamp_ms: 1_700_000_000_000 + batch,
             };
-            table.restore(ProducerId(producer), ProducerEpoch(producer as i16), memory);
+            table.restore(ProducerId(producer), ProducerEpoch(producer as i16), memory, 0);
         }
     }
     table

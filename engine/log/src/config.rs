@@ -30,6 +30,11 @@ pub struct LogConfig {
     pub file_delete_delay_ms: i64,
     /// cleanup.policy names `delete`; without it neither time nor size cuts the log.
     pub cleanup_delete: bool,
+    /// cleanup.policy names `compact`.
+    pub compact: bool,
+    pub delete_retention_ms: i64,
+    pub min_compaction_lag_ms: i64,
+    pub max_compaction_lag_ms: i64,
     pub durability: Durability,
 }
 
@@ -45,8 +50,19 @@ impl Default for LogConfig {
             retention_bytes: -1,
             file_delete_delay_ms: 60_000,
             cleanup_delete: true,
+            compact: false,
+            delete_retention_ms: 24 * 3_600_000,
+            min_compaction_lag_ms: 0,
+            max_compaction_lag_ms: i64::MAX,
             durability: Durability::Sync,
         }
+    }
+}
+
+impl LogConfig {
+    /// When a segment rolls by time: a compacted topic's no later than its records have to be compacted.
+    pub(crate) fn roll_ms(&self) -> i64 {
+        if self.compact { self.segment_ms.min(self.max_compaction_lag_ms) } else { self.segment_ms }
     }
 }
 

@@ -11,6 +11,9 @@
 //! **Fetch.** [`PartitionLog::read`] gives whole batches: chunks by reference, verified file ranges for `sendfile`, or
 //! direct reads.
 //!
+//! **Compaction.** [`PartitionLog::cleanable`] says whether a cleaning is worth it, [`PartitionLog::clean`] does one; who
+//! calls decides when.
+//!
 //! **Rule.** Each partition has one contiguous durable end. Nothing above it is acknowledged to `acks=all` or shown.
 //!
 //! Ownership: a [`LogShard`] and its [`PartitionLog`]s live on one shard and are never `Send`. A [`DataDir`] is opened
@@ -23,6 +26,7 @@
 
 mod cache;
 mod committer;
+mod compact;
 mod config;
 pub mod data_dir;
 mod device;
@@ -49,6 +53,7 @@ mod tail;
 pub mod versions;
 mod watermark;
 
+pub use compact::{CleanLimits, Cleanable, Cleaned};
 pub use config::{Appended, Durability, LogConfig, PartitionSpec, Patch, Placement, StartMode, Timestamps};
 pub use data_dir::{DataDir, FoundPartition};
 pub use device::{DeviceLimits, DeviceStats, stall_after_us};

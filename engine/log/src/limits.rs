@@ -117,3 +117,16 @@ pub const RECOVERY_FIRST_READ: usize = if SMALL { 8 << 10 } else { 64 << 10 };
 
 /// Partitions that gave their chunks back at one look, from which on freed memory goes back to the operating system.
 pub const TRIM_AFTER_RESTING: usize = 256;
+
+/// Segments that one cleaned segment may take the place of.
+pub const REPLACED_SEGMENTS: usize = if SMALL { 8 } else { 4096 };
+/// Scratch memory that a cleaning keeps from one batch to the next.
+pub const CLEAN_SCRATCH_KEPT: usize = 16 << 20;
+/// While producers write, a cleaning takes one part of so many of the time.
+pub const CLEAN_SHARE: u64 = 4;
+/// Longest pause between two pieces of a cleaning for the producers' sake, and longest sleep before it looks whether it has
+/// to make way.
+pub const CLEAN_PAUSE_MAX_MS: u64 = 50;
+/// Tries of the renames and removals of a swap that was decided, and the wait between two.
+pub const SWAP_TRIES: u32 = 4;
+pub const SWAP_RETRY_MS: u64 = 50;

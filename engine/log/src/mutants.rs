@@ -50,6 +50,10 @@ pub enum Mutant {
     AcknowledgedPastEnd,
     /// A damaged round that a later one calls durable is taken for the end.
     DamageIsTheEnd,
+    /// The segments that a cleaned one replaces go before that is decided on disk.
+    UnlinkBeforeSwap,
+    /// A cleaned segment takes its place without having been synced.
+    SwapUnsynced,
 }
 
 #[cfg(feature = "mutants")]
@@ -83,6 +87,8 @@ mod chosen {
             Mutant::DestageUnsynced,
             Mutant::AcknowledgedPastEnd,
             Mutant::DamageIsTheEnd,
+            Mutant::UnlinkBeforeSwap,
+            Mutant::SwapUnsynced,
         ];
     }
 

@@ -52,15 +52,13 @@ impl Fill {
     pub fn add(&mut self, base_offset: Offset, header: &BatchHeader, interval: u64) -> Option<Option<NewEntries>> {
         let relative = index::relative(base_offset, header.last_offset())?;
         let position = i32::try_from(self.size).ok()?;
-        let max_relative = if header.max_timestamp_ms > self.max_timestamp_ms {
-            relative
-        } else {
-            index::relative(base_offset, self.max_timestamp_offset)?
-        };
+        // What compaction emptied keeps its timestamp for its producer's sake; no record of that time is there any more.
+        let newer = header.max_timestamp_ms > self.max_timestamp_ms && header.record_count > 0;
+        let max_relative = if newer { relative } else { index::relative(base_offset, self.max_timestamp_offset)? };
         if self.size == 0 {
             self.first_timestamp_ms = header.max_timestamp_ms;
         }
-        if header.max_timestamp_ms > self.max_timestamp_ms {
+        if newer {
             self.max_timestamp_ms = header.max_timestamp_ms;
             self.max_timestamp_offset = header.last_offset();
         }

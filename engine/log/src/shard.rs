@@ -113,6 +113,8 @@ pub struct LogShard {
     unwritten: Cell<u64>,
     room: Notify,
     stopping: Cell<bool>,
+    /// Cleanings make way, and none begins.
+    cleaning_held: Cell<bool>,
     stop: Rc<Notify>,
     tasks: TaskGroup,
 }
@@ -139,6 +141,7 @@ impl LogShard {
             unwritten: Cell::new(0),
             room: Notify::new(),
             stopping: Cell::new(false),
+            cleaning_held: Cell::new(false),
             stop: Rc::default(),
             tasks: TaskGroup::new(),
             config,
@@ -268,6 +271,15 @@ impl LogShard {
         }
     }
 
+    /// Before a stop: cleanings end at their next step.
+    pub fn hold_cleaning(&self) {
+        self.cleaning_held.set(true);
+    }
+
+    pub(crate) fn is_cleaning_held(&self) -> bool {
+        self.cleaning_held.get() || self.stopping.get()
+    }
+
     /// Everything appended goes to disk; tails are trimmed, indexes and checkpoint written. The shard's last call:
     /// afterwards the caller of the process's stop calls `DataDir::close_clean`.
     pub async fn stop_clean(self: &Rc<Self>) -> Result<(), LogError> {
@@ -346,6 +358,7 @@ impl LogShard {
         let logs: Vec<Rc<PartitionLog>> = std::mem::take(&mut *self.partitions.borrow_mut()).into_values().collect();
         for log in logs {
             log.closed.set(true);
+            log.cleaning_over().await;
             log.paused.set(log.paused.get() + 1);
             drop(log.pause().await);
         }

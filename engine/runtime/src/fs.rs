@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::error::IoError;
 pub use crate::file_types::{Entry, Overlay, Space, Stat};
@@ -168,6 +168,15 @@ pub async fn truncate_durable(path: &Path, len: u64) -> Result<(), IoError> {
         let file = OpenOptions::new().write(true).open(p)?;
         file.set_len(len)?;
         file.sync_all()
+    })
+    .await
+}
+
+/// Sets when the file was last changed, as [`stat`] tells it: for a file that takes the place of an older one.
+pub async fn set_modified(path: &Path, modified_ms: i64) -> Result<(), IoError> {
+    on_pool("cannot stamp", path, move |p| {
+        let since = Duration::from_millis(modified_ms.max(0).unsigned_abs());
+        OpenOptions::new().write(true).open(p)?.set_modified(UNIX_EPOCH + since)
     })
     .await
 }

@@ -58,3 +58,12 @@ pub const IMPORT_PROPOSALS: usize = 256;
 pub const FOLDER_LOOK_MS: i64 = 1_000;
 /// Partitions of a shard that went with one topic, from which on freed memory goes back to the operating system.
 pub const TRIM_AFTER_DELETIONS: usize = 256;
+/// Partitions that the log cleaner looks at before others of the shard get a turn.
+pub const CLEANER_LOOKS: usize = 64;
+/// Milliseconds between two rounds of the log cleaner while there is work.
+pub const CLEANER_PAUSE_MS: i64 = 100;
+/// Milliseconds until a partition whose cleaning failed is tried again: doubled each time, from the first to the second.
+pub const CLEANER_RETRY_MS: i64 = 15_000;
+pub const CLEANER_RETRY_MAX_MS: i64 = 900_000;
+/// Milliseconds between two messages about failed cleanings.
+pub const CLEANER_TELL_MS: i64 = 60_000;

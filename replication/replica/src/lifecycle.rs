@@ -50,8 +50,11 @@ pub fn log_config(config: &TopicConfig) -> LogConfig {
         retention_ms: config.retention_ms,
         retention_bytes: config.retention_bytes,
         file_delete_delay_ms: config.file_delete_delay_ms,
-        // Until compaction is built, a compacted topic keeps everything: cutting it would lose the last value of a key.
-        cleanup_delete: config.cleanup_policy.delete && !config.cleanup_policy.compact,
+        cleanup_delete: config.cleanup_policy.delete,
+        compact: config.cleanup_policy.compact,
+        delete_retention_ms: config.delete_retention_ms,
+        min_compaction_lag_ms: config.min_compaction_lag_ms,
+        max_compaction_lag_ms: config.max_compaction_lag_ms,
         durability: match config.durability {
             model::config::Durability::Fsync => log::Durability::Sync,
             model::config::Durability::Memory => log::Durability::Memory,

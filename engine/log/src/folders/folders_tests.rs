@@ -222,7 +222,7 @@ fn of_two_copies_the_longer_counts_and_the_other_goes_out_of_the_way() {
 fn mark_clean(folder: &Path) {
     let checkpoint = crate::format::checkpoint::encode(5, [].iter());
     fs::write(folder.join(crate::data_dir::CHECKPOINT), checkpoint).unwrap();
-    fs::write(folder.join(crate::data_dir::CLEAN), format!("{:016x}\n", 5)).unwrap();
+    fs::write(folder.join(crate::data_dir::CLEAN), crate::format::clean_mark::encode(5)).unwrap();
     for part in fs::read_dir(folder).unwrap().flatten() {
         if crate::data_dir::is_part(&part.file_name().to_string_lossy()) {
             fs::remove_file(part.path()).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! A round is a header, a list of entries with their checksum in the header's, and the bytes of the entries one behind the
 //! other, padded to a block. Entries are physical redo: these bytes at this position of that segment, or *void*: what
-//! earlier rounds hold of this partition is not to be applied any more.
+//! earlier rounds hold of this partition's segments below one is not to be applied any more.
 //!
 //! Every checksum is seeded with the start's random incarnation and the writer, which the header carries as well: an old
 //! lap of the ring, another start's round and a produced payload that looks like a round all fail it. Bytes come from a
@@ -61,8 +61,15 @@ pub struct Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    Write { segment_base: Offset, position: u64, len: u32 },
-    Void,
+    Write {
+        segment_base: Offset,
+        position: u64,
+        len: u32,
+    },
+    /// Earlier entries of segments below this one are not applied any more.
+    Void {
+        below: Offset,
+    },
 }
 
 impl Entry {
@@ -70,7 +77,7 @@ impl Entry {
     pub fn payload_len(&self) -> usize {
         match self.action {
             Action::Write { len, .. } => len as usize,
-            Action::Void => 0,
+            Action::Void { .. } => 0,
         }
     }
 }
@@ -118,13 +125,13 @@ pub fn encode<'a>(owner: Owner, round: &Round, payload: impl Iterator<Item = &'a
 
 fn put_entry(out: &mut Vec<u8>, entry: &Entry) {
     let (kind, base, position, len) = match entry.action {
-        Action::Write { segment_base, position, len } => (1u32, segment_base.0, position, len),
-        Action::Void => (2, 0, 0, 0),
+        Action::Write { segment_base, position, len } => (1u32, segment_base, position, len),
+        Action::Void { below } => (2, below, 0, 0),
     };
     out.extend_from_slice(&entry.key.topic_id.0);
     out.extend_from_slice(&entry.key.partition.0.to_le_bytes());
     out.extend_from_slice(&kind.to_le_bytes());
-    out.extend_from_slice(&base.to_le_bytes());
+    out.extend_from_slice(&base.0.to_le_bytes());
     out.extend_from_slice(&position.to_le_bytes());
     out.extend_from_slice(&len.to_le_bytes());
     out.extend_from_slice(&[0; 4]);
@@ -212,12 +219,12 @@ fn entry(bytes: &[u8]) -> Option<Entry> {
     id.copy_from_slice(&bytes[..16]);
     let partition = PartitionIndex(u32_at(bytes, 16) as i32);
     let key = PartitionKey { topic_id: TopicId(id), partition };
-    let position = u64_at(bytes, 32);
+    let (base, position) = (Offset(u64_at(bytes, 24) as i64), u64_at(bytes, 32));
     let action = match u32_at(bytes, 20) {
         1 if position <= crate::limits::MAX_SEGMENT => {
-            Action::Write { segment_base: Offset(u64_at(bytes, 24) as i64), position, len: u32_at(bytes, 40) }
+            Action::Write { segment_base: base, position, len: u32_at(bytes, 40) }
         }
-        2 => Action::Void,
+        2 => Action::Void { below: base },
         _ => return None,
     };
     Some(Entry { key, action })

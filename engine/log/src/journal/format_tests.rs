@@ -25,7 +25,10 @@ fn bytes_of(round: &Round, payload: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_round_comes_back_as_it_was_written() {
-    let round = round(9, vec![Entry { key: key(1), action: Action::Void }, write(2, 4096, 3), write(3, 0, 2)]);
+    let round = round(
+        9,
+        vec![Entry { key: key(1), action: Action::Void { below: Offset(7) } }, write(2, 4096, 3), write(3, 0, 2)],
+    );
     let bytes = bytes_of(&round, b"abcde");
     let found = decode(OWNER, &bytes).unwrap();
     assert_eq!(found.round, round);

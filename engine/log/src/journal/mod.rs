@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use model::Offset;
 use runtime::sync::{OneshotSender, oneshot};
 use runtime::{DirectFile, Notify, OpenMode, TaskGroup, fs};
 
@@ -145,6 +146,7 @@ pub(crate) struct Journal {
 #[derive(Debug)]
 struct Void {
     key: model::PartitionKey,
+    below: Offset,
     done: OneshotSender<bool>,
 }
 
@@ -215,14 +217,14 @@ impl Journal {
         JournalStats { files: ring.file_count(), files_in_use: ring.used_laps(), ..self.stats.get() }
     }
 
-    /// Resolves when no start will apply anything that was journalled of this partition so far. It is needed before the
-    /// partition's segments change in any other way than by appends; everything journalled is in them, durably, then.
-    pub async fn void(&self, log: &PartitionLog, newest_lap: u64) -> Result<(), LogError> {
+    /// Resolves when no start will apply anything that was journalled so far of this partition's segments below one. It is
+    /// needed before those change in any other way than by appends; everything journalled is in them, durably, then.
+    pub async fn void(&self, log: &PartitionLog, newest_lap: u64, below: Offset) -> Result<(), LogError> {
         if !matches!(self.state.get(), State::Ready | State::Broken) || newest_lap < self.counted_from.get() {
             return Ok(());
         }
         let (done, wait) = oneshot();
-        self.voids.borrow_mut().push_back(Void { key: log.key(), done });
+        self.voids.borrow_mut().push_back(Void { key: log.key(), below, done });
         self.ready.notify();
         self.progress.notify();
         match wait.await {

@@ -115,9 +115,11 @@ impl Plan {
             let bytes = at..at + entry.payload_len();
             at = bytes.end;
             match entry.action {
-                Action::Void if active(Mutant::VoidIgnored) => {}
-                Action::Void => {
-                    self.pieces.remove(&entry.key);
+                Action::Void { .. } if active(Mutant::VoidIgnored) => {}
+                Action::Void { below } => {
+                    if let Some(pieces) = self.pieces.get_mut(&entry.key) {
+                        pieces.retain(|piece| piece.segment_base >= below);
+                    }
                 }
                 // Behind a hole nothing is worth anything.
                 Action::Write { .. } if self.damaged.contains_key(&entry.key) => {}

@@ -33,7 +33,7 @@ impl Writer {
         let list = entries.iter().map(|&(n, position, bytes)| {
             let action = match bytes {
                 Some(bytes) => Action::Write { segment_base: Offset(0), position, len: bytes.len() as u32 },
-                None => Action::Void,
+                None => Action::Void { below: Offset(i64::MAX) },
             };
             Entry { key: key(n), action }
         });

@@ -265,7 +265,7 @@ impl Journal {
 
 fn entries(load: &Load) -> Vec<Entry> {
     // Voids first: what the round itself holds of the partition came after.
-    let voids = load.voids.iter().map(|void| Entry { key: void.key, action: Action::Void });
+    let voids = load.voids.iter().map(|void| Entry { key: void.key, action: Action::Void { below: void.below } });
     let writes = load.pieces.iter().map(|piece| Entry {
         key: piece.log.key(),
         action: Action::Write { segment_base: piece.segment_base, position: piece.from, len: piece.len() as u32 },

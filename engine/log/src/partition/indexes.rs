@@ -209,6 +209,7 @@ impl PartitionLog {
     async fn rebuild_indexes(&self, segment: SegmentRef) -> Result<(Vec<IndexEntry>, Vec<TimeEntry>), LogError> {
         let base = segment.base_offset;
         let interval = self.config().index_interval_bytes;
+        let cuts = self.cuts.get();
         let file = self.shared_file(base).await?;
         let mut scan = SegmentScan::new(base, Fill::empty(base), LeaderEpoch::UNKNOWN, interval).headers_only();
         let mut window = SCAN_WINDOW;
@@ -228,11 +229,18 @@ impl PartitionLog {
         let mut times = scan.time_index;
         times.extend(scan.fill.final_time_entry(base));
         self.home.prepare_write().await?;
-        let bytes = index::encode(&scan.index);
-        fs::write_tail(&path(self.dir(), base, FileKind::Index), 0, bytes, true).await?;
-        let bytes = time_index::encode(&times);
-        fs::write_tail(&path(self.dir(), base, FileKind::TimeIndex), 0, bytes, true).await?;
+        self.lock_indexes().await;
+        // Replaced meanwhile: the files are another segment's by now.
+        let result = if cuts == self.cuts.get() { self.write_indexes(base, &scan.index, &times).await } else { Ok(()) };
+        self.unlock_indexes();
+        result?;
         Ok((scan.index, times))
+    }
+
+    async fn write_indexes(&self, base: Offset, index: &[IndexEntry], times: &[TimeEntry]) -> Result<(), LogError> {
+        fs::write_tail(&path(self.dir(), base, FileKind::Index), 0, index::encode(index), true).await?;
+        fs::write_tail(&path(self.dir(), base, FileKind::TimeIndex), 0, time_index::encode(times), true).await?;
+        Ok(())
     }
 
     pub(crate) fn corrupt(&self, base: Offset, position: u64, why: String) -> LogError {

@@ -258,13 +258,14 @@ impl PartitionLog {
         }
     }
 
-    /// Resolves when no start applies what was journalled so far. The committer is kept away and everything is written.
-    pub(crate) async fn void_journal(&self) -> Result<(), LogError> {
+    /// Resolves when no start applies what was journalled so far of segments below this one. They are closed, or the
+    /// committer is kept away and everything is written.
+    pub(crate) async fn void_journal(&self, below: Offset) -> Result<(), LogError> {
         let (Some(journal), lap) = (&self.journal, self.newest_lap.get()) else { return Ok(()) };
         if lap == 0 || active(Mutant::TruncationNotJournalled) {
             return Ok(());
         }
-        journal.void(self, lap).await
+        journal.void(self, lap, below).await
     }
 
     /// Bytes of an open segment up to this may leave memory: the file has them, and nothing needs them for the ring.

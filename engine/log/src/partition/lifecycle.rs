@@ -120,7 +120,7 @@ impl PartitionLog {
         let result = self.close_clean().await;
         // Whoever opens it again does not know what the ring holds of it.
         let result = match result {
-            Ok(()) => self.void_journal().await,
+            Ok(()) => self.void_journal(Offset(i64::MAX)).await,
             failed => failed,
         };
         self.shard.forget(self.key());
@@ -140,6 +140,7 @@ impl PartitionLog {
 
     pub(crate) async fn close_clean(&self) -> Result<(), LogError> {
         self.closed.set(true);
+        self.cleaning_over().await;
         if !self.touched.get() {
             return Ok(());
         }
@@ -204,6 +205,7 @@ impl PartitionLog {
     /// Deletes the partition: the folder is renamed, durably, and unlinked after `file.delete.delay.ms`.
     pub async fn delete(self: Rc<Self>) -> Result<(), LogError> {
         self.closed.set(true);
+        self.cleaning_over().await;
         let _pause = self.pause().await;
         self.deleted.set(true);
         self.give_up();

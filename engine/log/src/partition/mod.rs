@@ -31,6 +31,7 @@ use model::{Offset, PartitionKey};
 use runtime::Notify;
 
 use crate::cache::Evicted;
+use crate::compact::CompactState;
 use crate::config::LogConfig;
 use crate::error::LogError;
 use crate::format::epochs::EpochHistory;
@@ -157,6 +158,7 @@ pub struct PartitionLog {
     retention_bound: Cell<Offset>,
     /// Offsets of closed segments that one reader has read past the page cache, from and to.
     pub(crate) read_past_cache: Cell<(Offset, Offset)>,
+    pub(crate) compact: CompactState,
 }
 
 /// Everything that a partition begins with.
@@ -209,6 +211,7 @@ impl PartitionLog {
             to_unlink: RefCell::default(),
             retention_bound: Cell::new(Offset(i64::MAX)),
             read_past_cache: Cell::new((Offset::ZERO, Offset::ZERO)),
+            compact: CompactState::default(),
             state: RefCell::new(start.state),
         })
     }
@@ -226,6 +229,10 @@ impl PartitionLog {
 
     pub fn topic(&self) -> &str {
         &self.topic
+    }
+
+    pub(crate) fn uses_reserve(&self) -> bool {
+        self.uses_reserve
     }
 
     /// The partition's folder.

@@ -173,7 +173,18 @@ impl PartitionLog {
         Some(out)
     }
 
+    /// Once more when a cleaned segment took the place of the one that was read.
     async fn read_disk(&self, from: Offset, limits: ReadLimits) -> Result<ReadSlices, LogError> {
+        loop {
+            let version = self.closed_version().await?;
+            let result = self.read_segment(from, limits).await;
+            if self.is_closed_version(version) {
+                return result;
+            }
+        }
+    }
+
+    async fn read_segment(&self, from: Offset, limits: ReadLimits) -> Result<ReadSlices, LogError> {
         let segment = self.segment_of(from).await?;
         let part = if segment.open {
             self.read_direct(segment, from, limits).await?

@@ -12,6 +12,7 @@ use runtime::{DirectFile, OpenMode, clock, fs};
 use super::segments::closed_segments;
 use super::{PartitionLog, Start, State};
 use crate::PartitionSpec;
+use crate::compact::finish_replacement;
 use crate::error::LogError;
 use crate::format::checkpoint::CheckpointEntry;
 use crate::format::epochs::{self, EpochHistory};
@@ -85,7 +86,7 @@ impl PartitionLog {
         entry: Option<CheckpointEntry>,
     ) -> Result<Rc<PartitionLog>, LogError> {
         let dir = spec.data_dir.path().join(names::partition_dir(&spec.topic, spec.key.partition));
-        let Some(folder) = read_folder(&dir).await? else {
+        let Some(mut folder) = read_folder(&dir).await? else {
             if entry.as_ref().is_some_and(CheckpointEntry::has_data) {
                 return Err(LogError::BadFolder { path: dir, why: "it is missing, but it held records".into() });
             }
@@ -95,6 +96,9 @@ impl PartitionLog {
             return Ok(PartitionLog::fresh(shard, spec, Offset::ZERO));
         }
         let history = stored_epochs(&dir, &folder, entry.as_ref()).await?;
+        if finish_replacement(&dir).await? {
+            folder = read_folder(&dir).await?.unwrap_or_default();
+        }
         if folder.logs.is_empty() {
             // Its maker may have been killed between the write and the sync that comes before the first segment.
             let text = partition_metadata::encode(spec.key.topic_id);

@@ -32,6 +32,7 @@ impl PartitionLog {
         if let Some(error) = self.failure() {
             return Err(error);
         }
+        let _upkeep = self.lock_upkeep().await;
         self.load_segments().await?;
         let mut expired = self.expired(wall_now_ms).await?;
         if expired.len() == self.closed_refs().len() && self.active_expired(wall_now_ms, &expired) {
@@ -90,7 +91,7 @@ impl PartitionLog {
         full && config.cleanup_delete && !self.closed.get() && (by_time || over >= active.fill.size)
     }
 
-    async fn modified_ms(&self, segment: SegmentRef) -> Result<i64, LogError> {
+    pub(crate) async fn modified_ms(&self, segment: SegmentRef) -> Result<i64, LogError> {
         if let Some(known) = self.with_closed(segment.base_offset, |s| s.modified_ms).flatten() {
             return Ok(known);
         }
@@ -113,6 +114,7 @@ impl PartitionLog {
             }
             return Ok(log_start_offset);
         }
+        let _upkeep = self.lock_upkeep().await;
         self.load_segments().await?;
         self.move_log_start(offset).await?;
         let limit = self.retention_limit();

@@ -49,7 +49,7 @@ fn time_is_up(state: &State, batch_ms: Option<i64>, now_ms: i64) -> bool {
         (first, Some(batch)) if first >= 0 => batch.saturating_sub(first),
         _ => now_ms.saturating_sub(active.created_ms),
     };
-    active.fill.size > 0 && waited > state.config.segment_ms.saturating_sub(active.jitter_ms)
+    active.fill.size > 0 && waited > state.config.roll_ms().saturating_sub(active.jitter_ms)
 }
 
 pub(crate) fn roll(state: &mut State, now_ms: i64) {
@@ -71,7 +71,8 @@ impl PartitionLog {
             let state = self.state.borrow();
             state.failed.is_none() && time_is_up(&state, None, wall_now_ms)
         };
-        if !due || self.closed.get() {
+        // A truncation is about to choose the active segment itself.
+        if !due || self.closed.get() || self.cutting.get() {
             return Ok(Rolled::NotDue);
         }
         self.roll_now(wall_now_ms).await?;

@@ -28,15 +28,15 @@ impl PartitionLog {
 impl HeaderScan {
     /// The next batch's header; `None` at the log's end.
     pub async fn next(&mut self) -> Result<Option<BatchHeader>, LogError> {
-        if self.ready.is_empty() {
-            self.fill().await?;
-        }
+        // A read may find nothing where compaction left a gap.
+        while self.ready.is_empty() && self.fill().await? {}
         Ok(self.ready.pop_front())
     }
 
-    async fn fill(&mut self) -> Result<(), LogError> {
+    /// Gives whether the scan moved on.
+    async fn fill(&mut self) -> Result<bool, LogError> {
         if self.next_offset >= self.log.log_end_offset() {
-            return Ok(());
+            return Ok(false);
         }
         let limits = ReadLimits { max_bytes: IO_MAX as usize, min_one_batch: true, upper_bound: Offset(i64::MAX) };
         let read = self.log.read(self.next_offset, limits).await?;
@@ -49,7 +49,8 @@ impl HeaderScan {
                 rest = &rest[batch.header.size()..];
             }
         }
+        let moved = read.next_offset > self.next_offset;
         self.next_offset = read.next_offset;
-        Ok(())
+        Ok(moved)
     }
 }

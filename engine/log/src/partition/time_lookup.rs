@@ -25,6 +25,16 @@ pub struct TimeHit {
 impl PartitionLog {
     /// The first record at or after `timestamp_ms`, if it lies below the bound.
     pub async fn offset_for_time(&self, timestamp_ms: i64, upper_bound: Offset) -> Result<Option<TimeHit>, LogError> {
+        loop {
+            let version = self.closed_version().await?;
+            let result = self.find_time(timestamp_ms, upper_bound).await;
+            if self.is_closed_version(version) {
+                return result;
+            }
+        }
+    }
+
+    async fn find_time(&self, timestamp_ms: i64, upper_bound: Offset) -> Result<Option<TimeHit>, LogError> {
         self.load_segments().await?;
         for segment in self.closed_refs() {
             if segment.next_offset <= self.log_start_offset() {
@@ -45,6 +55,16 @@ impl PartitionLog {
     /// The earliest record with the largest timestamp, if it lies below the bound. `None` for an empty log and for one
     /// without timestamps.
     pub async fn max_timestamp_hit(&self, upper_bound: Offset) -> Result<Option<TimeHit>, LogError> {
+        loop {
+            let version = self.closed_version().await?;
+            let result = self.find_largest(upper_bound).await;
+            if self.is_closed_version(version) {
+                return result;
+            }
+        }
+    }
+
+    async fn find_largest(&self, upper_bound: Offset) -> Result<Option<TimeHit>, LogError> {
         self.load_segments().await?;
         let mut largest = NO_TIMESTAMP;
         for segment in self.closed_refs() {
@@ -56,7 +76,7 @@ impl PartitionLog {
         if largest == NO_TIMESTAMP {
             return Ok(None);
         }
-        self.offset_for_time(largest, upper_bound).await
+        self.find_time(largest, upper_bound).await
     }
 
     /// Scans from the place that the segment's time index gives. The record may lie in a later segment, where the log
@@ -99,7 +119,7 @@ async fn find_in(bytes: Bytes, timestamp_ms: i64, log_start: Offset) -> Result<O
         if header.max_timestamp_ms < timestamp_ms || header.last_offset() < log_start {
             continue;
         }
-        let compressed = header.codec().is_ok_and(|codec| codec != Codec::None) && !header.is_log_append_time();
+        let compressed = header.codec().is_ok_and(|codec| codec != Codec::None);
         let hit = if compressed {
             let work = move || find_in_batch(&batch, timestamp_ms, log_start);
             spawn_blocking(work).await.map_err(|panic| LogError::Io(panic.to_string().into()))?
@@ -119,7 +139,8 @@ fn find_in_batch(bytes: &[u8], timestamp_ms: i64, log_start: Offset) -> Result<O
     let batch = BatchView::parse(bytes).map_err(|e| e.to_string())?;
     let header = batch.header;
     let hit = |offset, timestamp_ms| TimeHit { offset, timestamp_ms, leader_epoch: header.leader_epoch };
-    if header.is_log_append_time() {
+    let has_all = i64::from(header.record_count) == i64::from(header.last_offset_delta) + 1;
+    if header.is_log_append_time() && has_all {
         // Every record of it has the batch's time.
         return Ok(Some(hit(header.base_offset.max(log_start), header.max_timestamp_ms)));
     }
@@ -145,7 +166,10 @@ fn first_record(
     for record in records {
         let record = record.map_err(|e| e.to_string())?;
         let offset = header.base_offset.plus(i64::from(record.offset_delta));
-        let time = header.base_timestamp_ms.saturating_add(record.timestamp_delta_ms);
+        let time = match header.is_log_append_time() {
+            true => header.max_timestamp_ms,
+            false => header.base_timestamp_ms.saturating_add(record.timestamp_delta_ms),
+        };
         if time >= timestamp_ms && offset >= log_start {
             return Ok(Some((offset, time)));
         }

@@ -37,6 +37,7 @@ impl PartitionLog {
     }
 
     async fn truncate_quietly(&self, offset: Offset) -> Result<(), LogError> {
+        self.cleaning_over().await;
         self.register();
         self.settle().await?;
         let _pause = self.pause().await;
@@ -44,7 +45,8 @@ impl PartitionLog {
         let segment = self.segment_of(offset).await?;
         let scan = self.scan_before(segment, offset).await?;
         self.touched.set(true);
-        self.void_journal().await?;
+        self.void_journal(Offset(i64::MAX)).await?;
+        self.lower_clean_point(scan.fill.next_offset).await?;
         self.vouch_for_less(&scan).await?;
         if let Err(error) = self.cut_durably(segment, scan).await {
             // The files hold less than the log says, or may after a crash: nothing may be appended to that.

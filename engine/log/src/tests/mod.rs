@@ -3,6 +3,11 @@
 
 mod append_read;
 mod closed_reads;
+mod compaction;
+mod compaction_crash;
+mod compaction_limits;
+mod compaction_model;
+mod compaction_races;
 mod device;
 mod journal;
 mod model_test;

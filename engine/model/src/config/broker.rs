@@ -20,6 +20,7 @@ pub struct BrokerConfig {
     pub shards: ShardConfig,
     pub groups: GroupConfig,
     pub topics: TopicsConfig,
+    pub cleaner: CleanerConfig,
     /// What a topic has that says nothing itself.
     pub topic_defaults: TopicConfig,
     pub(super) layers: Layers,
@@ -124,6 +125,20 @@ pub struct TopicsConfig {
     pub describe_max_partitions: usize,
 }
 
+/// Log compaction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CleanerConfig {
+    pub enabled: bool,
+    /// Wait between two looks for something to compact.
+    pub backoff_ms: i64,
+    /// For the map of keys, of the whole process.
+    pub dedupe_buffer_bytes: usize,
+    pub dedupe_load: f64,
+    pub io_buffer_bytes: usize,
+    /// Of the whole process.
+    pub io_max_bytes_per_second: f64,
+}
+
 impl Default for BrokerConfig {
     /// Nothing set: the table's defaults.
     fn default() -> BrokerConfig {
@@ -191,6 +206,7 @@ impl BrokerConfig {
             shards: read.shards(),
             groups: read.groups()?,
             topics: read.topics(),
+            cleaner: read.cleaner(),
             topic_defaults: TopicConfig::of_broker(&layers)?,
             layers,
         })
@@ -223,6 +239,13 @@ impl Reader<'_> {
         let number = self.number(name);
         assert!(number >= 0, "{name} is read as a size, so its row must not allow negative values");
         usize::try_from(number).unwrap_or(usize::MAX)
+    }
+
+    fn double(&self, name: &str) -> f64 {
+        match self.0.effective(name) {
+            Some(Value::Double(number)) => number,
+            other => panic!("{name} is read as a number but its row gives {other:?}"),
+        }
     }
 
     fn flag(&self, name: &str) -> bool {
@@ -323,6 +346,18 @@ impl Reader<'_> {
             producer_id_expiration_ms: self.number("producer.id.expiration.ms"),
             producer_state_max: self.size("ringlog.producer.state.max"),
         })
+    }
+
+    fn cleaner(&self) -> CleanerConfig {
+        CleanerConfig {
+            enabled: self.flag("log.cleaner.enable"),
+            backoff_ms: self.number("log.cleaner.backoff.ms"),
+            // Its row allows any number, as Kafka's does.
+            dedupe_buffer_bytes: usize::try_from(self.number("log.cleaner.dedupe.buffer.size")).unwrap_or(0),
+            dedupe_load: self.double("log.cleaner.io.buffer.load.factor"),
+            io_buffer_bytes: self.size("log.cleaner.io.buffer.size"),
+            io_max_bytes_per_second: self.double("log.cleaner.io.max.bytes.per.second"),
+        }
     }
 
     fn topics(&self) -> TopicsConfig {

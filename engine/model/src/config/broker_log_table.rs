@@ -5,7 +5,6 @@ use super::topic_table::{
     CLEANUP_DOC, COMPRESSION, DURABILITY, DURABILITY_DOC, NO_OTHER_CODEC, VALIDATION, VALIDATION_DOC,
 };
 
-const NO_COMPACTION: &str = "compaction is not built yet";
 const NO_RECOMPRESSION: &str = "batches are stored as the producer compressed them";
 const NO_TIERING: &str = "tiered storage is not built";
 const OWN_CHECKPOINTS: &str = "recovery points follow the bytes written and each roll, not a timer";
@@ -245,43 +244,45 @@ pub(super) const LOG_INERT: &[Property] = &[
         .between(-131_072, 22)
         .cluster_wide()
         .inert(NO_RECOMPRESSION),
-    broker("log.cleaner.enable", Kind::Bool, "Whether compaction runs.").default("true").inert(NO_COMPACTION),
+    broker("log.cleaner.enable", Kind::Bool, "Whether compaction runs.").default("true"),
     broker("log.cleaner.threads", Kind::Int, "Threads for compaction.")
         .default("1")
         .at_least(0)
         .cluster_wide()
-        .inert(NO_COMPACTION),
+        .inert("each shard compacts its own partitions, one at a time"),
     broker("log.cleaner.backoff.ms", Kind::Long, "Wait when there is nothing to compact.")
         .default("15000")
         .unit(Unit::Ms)
         .at_least(0)
-        .cluster_wide()
-        .inert(NO_COMPACTION),
-    broker("log.cleaner.dedupe.buffer.size", Kind::Long, "Memory for the map of keys.")
-        .default("134217728")
-        .unit(Unit::Bytes)
-        .cluster_wide()
-        .inert(NO_COMPACTION),
-    broker("log.cleaner.io.buffer.size", Kind::Int, "Memory for reading and writing.")
+        .cluster_wide(),
+    broker(
+        "log.cleaner.dedupe.buffer.size",
+        Kind::Long,
+        "Memory for the map of keys while a log is compacted, shared by all shards.",
+    )
+    .default("134217728")
+    .unit(Unit::Bytes)
+    .cluster_wide(),
+    broker("log.cleaner.io.buffer.size", Kind::Int, "Bytes that compaction reads at once, up to 1 MiB.")
         .default("524288")
         .unit(Unit::Bytes)
         .at_least(0)
-        .cluster_wide()
-        .inert(NO_COMPACTION),
-    broker("log.cleaner.io.buffer.load.factor", Kind::Double, "How full the map of keys may be.")
+        .cluster_wide(),
+    broker("log.cleaner.io.buffer.load.factor", Kind::Double, "How full the map of keys may be, between 0.1 and 0.95.")
         .default("0.9")
-        .cluster_wide()
-        .inert(NO_COMPACTION),
-    broker("log.cleaner.io.max.bytes.per.second", Kind::Double, "Brake on compaction's reads and writes.")
-        .default("1.7976931348623157E308")
-        .cluster_wide()
-        .inert(NO_COMPACTION),
+        .cluster_wide(),
+    broker(
+        "log.cleaner.io.max.bytes.per.second",
+        Kind::Double,
+        "Brake on compaction's reads and writes, shared by all shards.",
+    )
+    .default("1.7976931348623157E308")
+    .cluster_wide(),
     broker("log.cleaner.delete.retention.ms", Kind::Long, "How long a tombstone stays.")
         .default("86400000")
         .unit(Unit::Ms)
         .at_least(0)
-        .cluster_wide()
-        .inert(NO_COMPACTION),
+        .cluster_wide(),
     broker(
         "log.cleaner.min.cleanable.ratio",
         Kind::Double,
@@ -289,20 +290,17 @@ pub(super) const LOG_INERT: &[Property] = &[
     )
     .default("0.5")
     .bounds(Bounds::Reals(0.0, 1.0))
-    .cluster_wide()
-    .inert(NO_COMPACTION),
+    .cluster_wide(),
     broker("log.cleaner.min.compaction.lag.ms", Kind::Long, "Shortest time a record stays uncompacted.")
         .default("0")
         .unit(Unit::Ms)
         .at_least(0)
-        .cluster_wide()
-        .inert(NO_COMPACTION),
+        .cluster_wide(),
     broker("log.cleaner.max.compaction.lag.ms", Kind::Long, "Longest time a record may stay uncompacted.")
         .default("9223372036854775807")
         .unit(Unit::Ms)
         .at_least(1)
-        .cluster_wide()
-        .inert(NO_COMPACTION),
+        .cluster_wide(),
     broker("log.local.retention.bytes", Kind::Long, "Bytes kept on local disk of a tiered topic.")
         .default("-2")
         .unit(Unit::Bytes)

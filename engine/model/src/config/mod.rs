@@ -23,7 +23,7 @@ mod topic;
 mod topic_table;
 mod value;
 
-pub use broker::{BrokerConfig, ConnectionConfig, GroupConfig, NodeConfig, ShardConfig, TopicsConfig};
+pub use broker::{BrokerConfig, CleanerConfig, ConnectionConfig, GroupConfig, NodeConfig, ShardConfig, TopicsConfig};
 pub use describe::{Described, Source, SynonymValue, describe_broker, describe_topic};
 pub use error::ConfigError;
 pub use families::{FAMILIES, Family, family};

@@ -59,7 +59,6 @@ pub struct TopicConfig {
     pub message_timestamp_after_max_ms: i64,
     pub durability: Durability,
     pub validation: Validation,
-    // Without effect until compaction is built, and carried so that it finds them.
     pub delete_retention_ms: i64,
     pub min_compaction_lag_ms: i64,
     pub max_compaction_lag_ms: i64,

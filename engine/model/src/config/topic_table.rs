@@ -2,7 +2,6 @@
 
 use super::property::{Bounds, Kind, Property, Unit, topic};
 
-const NO_COMPACTION: &str = "compaction is not built yet, compacted topics are kept uncut";
 const NO_RECOMPRESSION: &str = "batches are stored as the producer compressed them";
 const NO_TIERING: &str = "tiered storage is not built";
 const ONE_REPLICA: &str = "partitions have one replica until clusters are built";
@@ -14,8 +13,8 @@ pub(super) const VALIDATION: &[&str] = &["header", "records"];
 pub(super) const COMPRESSION: &[&str] = &["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"];
 
 // Sentences that topics and the broker share.
-pub(super) const CLEANUP_DOC: &str = "What happens to old segments: delete, compact or both; empty keeps everything. \
-    Topics with compact are kept uncut until compaction is built.";
+pub(super) const CLEANUP_DOC: &str = "What happens to old segments: delete them, compact them (the last record of each \
+    key stays) or both; empty keeps everything.";
 pub(super) const NO_OTHER_CODEC: &str =
     "the broker does not recompress yet, so set compression.type in the producer and leave it at producer here";
 pub(super) const DURABILITY_DOC: &str = "When appended records count as durable: fsync after fdatasync, memory at the \
@@ -56,8 +55,7 @@ pub(super) const TOPIC: &[Property] = &[
         .default("86400000")
         .unit(Unit::Ms)
         .at_least(0)
-        .or(&["log.cleaner.delete.retention.ms"])
-        .inert(NO_COMPACTION),
+        .or(&["log.cleaner.delete.retention.ms"]),
     topic(
         "errors.deadletterqueue.group.enable",
         Kind::Bool,
@@ -115,8 +113,7 @@ pub(super) const TOPIC: &[Property] = &[
         .default("9223372036854775807")
         .unit(Unit::Ms)
         .at_least(1)
-        .or(&["log.cleaner.max.compaction.lag.ms"])
-        .inert(NO_COMPACTION),
+        .or(&["log.cleaner.max.compaction.lag.ms"]),
     topic(
         "max.decompressed.message.bytes",
         Kind::Int,
@@ -160,14 +157,12 @@ pub(super) const TOPIC: &[Property] = &[
     topic("min.cleanable.dirty.ratio", Kind::Double, "Share of uncompacted bytes from which a log is compacted.")
         .default("0.5")
         .bounds(Bounds::Reals(0.0, 1.0))
-        .or(&["log.cleaner.min.cleanable.ratio"])
-        .inert(NO_COMPACTION),
+        .or(&["log.cleaner.min.cleanable.ratio"]),
     topic("min.compaction.lag.ms", Kind::Long, "Shortest time a record stays uncompacted.")
         .default("0")
         .unit(Unit::Ms)
         .at_least(0)
-        .or(&["log.cleaner.min.compaction.lag.ms"])
-        .inert(NO_COMPACTION),
+        .or(&["log.cleaner.min.compaction.lag.ms"]),
     topic(
         "min.insync.replicas",
         Kind::Int,

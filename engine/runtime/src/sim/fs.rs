@@ -237,6 +237,19 @@ pub async fn overlay(folder: &Path, files: Vec<Overlay>) -> Result<Vec<bool>, Io
     .await
 }
 
+/// Sets when the file was last changed.
+pub async fn set_modified(path: &Path, modified_ms: i64) -> Result<(), IoError> {
+    on_pool("cannot stamp", path, move |p| async move {
+        step(Operation::Open, &p, |world| {
+            let inode = world.disk.lookup(&p)?;
+            world.disk.file_mut(inode)?.modified_ms = modified_ms;
+            Ok(())
+        })
+        .await
+    })
+    .await
+}
+
 /// Renames and syncs the target's directory.
 pub async fn rename(from: &Path, to: &Path) -> Result<(), IoError> {
     let to = to.to_path_buf();

@@ -4,6 +4,7 @@
 //! one. The other shards reach it through [`Shard::on`] and the mailbox, never directly.
 
 mod awaits;
+mod cleaner;
 mod fetch;
 mod housekeeping;
 mod partitions;
@@ -30,6 +31,7 @@ use crate::mail::{Job, ShardReply, ShardRequest};
 use crate::sessions::Sessions;
 use crate::view::View;
 
+pub use cleaner::CleanerStats;
 pub(crate) use fetch::await_parts;
 pub use partitions::Partitions;
 
@@ -78,6 +80,7 @@ pub struct Shard {
     stop: Notify,
     pub(crate) awaits: awaits::Awaits,
     pub(crate) braked: produce::Braked,
+    pub(crate) cleaner_stats: Cell<CleanerStats>,
 }
 
 impl std::fmt::Debug for Shard {
@@ -118,6 +121,7 @@ impl Shard {
             stop: Notify::new(),
             awaits: awaits::Awaits::default(),
             braked: produce::Braked::default(),
+            cleaner_stats: Cell::default(),
         })
     }
 
@@ -182,6 +186,7 @@ impl Shard {
 
     pub fn begin_stop(&self) {
         self.stopping.set(true);
+        self.log.hold_cleaning();
         self.stop.notify();
         self.awaits.view_changed();
     }

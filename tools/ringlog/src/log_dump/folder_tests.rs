@@ -285,9 +285,8 @@ fn a_checkpoint_counts_only_for_its_topic_and_vouched_for_it_is_all_a_start_read
     partition.active(1);
     partition.checkpoint("ringlog.checkpoint", &partition.entry(4, 1, 6));
     let mark = partition.dir.parent().unwrap().join("ringlog.clean");
-    for (text, how) in [("0000000000000005\n", "takes this from the checkpoint"), ("0000000000000006\n", "scans from")]
-    {
-        std::fs::write(&mark, text).unwrap();
+    for (incarnation, how) in [(5, "takes this from the checkpoint"), (6, "scans from")] {
+        std::fs::write(&mark, log::format::clean_mark::encode(incarnation)).unwrap();
         let (lines, _) = partition.dump(Detail::default());
         assert!(verdict_of(&lines).contains(how), "{lines:#?}");
     }

@@ -23,6 +23,9 @@ pub struct Stage {
     /// Only small appends and waits: what the journal is for.
     pub calm: bool,
     pub retains: bool,
+    pub compacts: bool,
+    /// High watermark of a compacted partition: nothing above it is cleaned, nothing below it is cut.
+    pub bound: Cell<i64>,
     /// A truncation and the janitor keep out of each other's way.
     pub busy: Cell<bool>,
     pub acknowledgements: TaskGroup,
@@ -72,7 +75,7 @@ impl Stage {
 
     fn after_failure(&self, dice: &mut Dice) {
         self.expected.borrow_mut().failed(&self.log);
-        let refused = self.log.append(&batch(dice, 1), Patch::leader(LeaderEpoch(self.expected.borrow().epoch)));
+        let refused = self.log.append(&self.batch(dice, 1), Patch::leader(LeaderEpoch(self.expected.borrow().epoch)));
         assert!(refused.is_err(), "a partition took an append after it had failed");
     }
 
@@ -87,7 +90,7 @@ impl Stage {
         };
         let mut last = None;
         for _ in 0..count {
-            let mut bytes = batch(dice, most);
+            let mut bytes = self.batch(dice, most);
             let (end, epoch) = (self.expected.borrow().end, LeaderEpoch(self.expected.borrow().epoch));
             let mut patch = Patch::leader(epoch);
             let mut at = end;
@@ -135,13 +138,18 @@ impl Stage {
                 Ok(()) => {
                     sim::note("durable", [next.0 as u64, 0], || format!("{} {next}", self.log.topic()));
                     self.expected.borrow_mut().acknowledged(next.0, &self.log);
+                    self.raise_bound(next.0);
                 }
                 Err(error) => self.allow("sync", &error),
             }
         });
     }
 
-    async fn roll(&self) {
+    fn batch(&self, dice: &mut Dice, most: u64) -> Vec<u8> {
+        if self.compacts { keyed_batch(dice, most) } else { batch(dice, most) }
+    }
+
+    pub async fn roll(&self) {
         let later_ms = clock::wall_ms() + 30 * 24 * 3_600_000;
         if let Err(error) = self.log.roll_if_due(later_ms).await {
             self.allow("roll", &error);
@@ -163,7 +171,7 @@ impl Stage {
             return;
         }
         let (start, end) = (self.log.log_start_offset().0, self.log.log_end_offset().0);
-        let low = start.max(end - 60);
+        let low = start.max(end - 60).max(if self.compacts { self.bound.get() } else { 0 });
         let to = below(dice, low, end);
         self.expected.borrow_mut().cutting = Some(to);
         sim::note("truncate", [to as u64, 0], || format!("{} to {to}", self.log.topic()));
@@ -303,6 +311,18 @@ impl Stage {
             }
         }
     }
+}
+
+/// A batch of records with few keys, every fifth without a value.
+fn keyed_batch(dice: &mut Dice, most: u64) -> Vec<u8> {
+    let mut builder = BatchBuilder::new();
+    for _ in 0..1 + dice.below(4) {
+        let key = [b'k', b'e', b'y', dice.below(12) as u8];
+        let value = vec![dice.below(256) as u8; dice.below(most) as usize];
+        let value = if dice.one_in(5) { None } else { Some(&value[..]) };
+        builder.push(clock::wall_ms(), Some(&key), value, &[]);
+    }
+    builder.finish()
 }
 
 /// A batch of one to three records with random values of up to `most` bytes.

@@ -6,12 +6,16 @@ use std::rc::Rc;
 
 use log::{Appended, PartitionLog};
 
+use super::compacted::{self, Keyed};
+
 #[derive(Clone, Debug)]
 pub struct Batch {
     pub next: i64,
     /// Of all its records.
     pub timestamp_ms: i64,
     pub bytes: Rc<[u8]>,
+    /// Its records, where the partition is compacted.
+    pub keyed: Rc<[Keyed]>,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +43,12 @@ pub struct Expected {
     pub generation: u64,
     pub epoch: i32,
     pub before: Before,
+    /// Its records may be compacted away.
+    pub compacts: bool,
+    /// Offset of the last record of each key.
+    pub latest: BTreeMap<[u8; 4], i64>,
+    /// Offsets and times of the records that were there when the log was last read from its start to its end.
+    pub present: Vec<(i64, i64)>,
 }
 
 /// How the processes since the last check ended, the worst of them, as far as the disk is concerned.
@@ -56,7 +66,9 @@ impl Expected {
         let base = appended.base_offset.0;
         assert!(base == at && base >= self.end, "offset {base} was handed out, but the log ends at {}", self.end);
         let next = appended.next_offset.0;
-        self.batches.insert(base, Batch { next, timestamp_ms, bytes: bytes.into() });
+        let keyed: Rc<[Keyed]> = if self.compacts { compacted::keyed(&bytes).into() } else { Rc::default() };
+        self.latest.extend(keyed.iter().map(|record| (record.key, record.offset)));
+        self.batches.insert(base, Batch { next, timestamp_ms, bytes: bytes.into(), keyed });
         self.end = next;
     }
 
@@ -82,6 +94,9 @@ impl Expected {
     /// Checks batches that a read returned, one behind the other, from the one that holds `from`. Gives where the next
     /// read has to begin; `None` where a flipped bit of an offset keeps from knowing.
     pub fn check_read(&self, from: i64, mut bytes: &[u8]) -> Option<i64> {
+        if self.compacts {
+            return self.check_compacted(from, bytes);
+        }
         let mut at = from;
         while !bytes.is_empty() {
             let found = self.batches.range(..=at).next_back().filter(|(_, batch)| batch.next > at);
@@ -133,6 +148,9 @@ impl Expected {
 
     /// Offset and time of the first record at or after a time that readers can see.
     pub fn first_at(&self, timestamp_ms: i64) -> Option<(i64, i64)> {
+        if self.compacts {
+            return self.present.iter().find(|(_, at_ms)| *at_ms >= timestamp_ms).copied();
+        }
         let mut seen = self.batches.iter().filter(|(_, batch)| batch.next > self.start);
         let (base, batch) = seen.find(|(_, batch)| batch.timestamp_ms >= timestamp_ms)?;
         Some(((*base).max(self.start), batch.timestamp_ms))
@@ -141,7 +159,7 @@ impl Expected {
     /// The process goes on from what the log holds.
     pub fn take_over(&mut self, log: &PartitionLog) {
         self.end = log.log_end_offset().0;
-        self.batches.retain(|_, batch| batch.next <= self.end);
+        self.forget_beyond_end();
         self.durable = self.end;
         self.written = self.end;
         self.start = log.log_start_offset().0;
@@ -153,11 +171,17 @@ impl Expected {
         self.generation += 1;
     }
 
+    fn forget_beyond_end(&mut self) {
+        self.batches.retain(|_, batch| batch.next <= self.end);
+        let records = self.batches.values().flat_map(|batch| batch.keyed.iter());
+        self.latest = records.map(|record| (record.key, record.offset)).collect();
+    }
+
     pub fn truncated(&mut self, log: &PartitionLog) {
         let asked = self.cutting.take();
         self.end = log.log_end_offset().0;
         assert!(asked.is_none_or(|asked| self.end <= asked), "the log was cut at {}, not at {asked:?}", self.end);
-        self.batches.retain(|_, batch| batch.next <= self.end);
+        self.forget_beyond_end();
         // A batch that held the log start went whole.
         self.start = self.start.min(self.end);
         self.durable = self.durable.min(self.end);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use log::{DataDir, LogError, LogShard, LogShardConfig, PartitionLog, PartitionSpec};
+use log::{DataDir, LogConfig, LogError, LogShard, LogShardConfig, PartitionLog, PartitionSpec};
 use model::{LeaderEpoch, PartitionIndex, PartitionKey, TopicId};
 use runtime::sim::{self, Config, Dice, Ended, Operation, Simulation};
 use runtime::{ChunkPool, TaskGroup, fs, spawn};
@@ -49,7 +49,7 @@ pub fn run_seed(seed: u64, keep_text: bool) -> Outcome {
     let mut dice = Dice::new(seed ^ 0x5eed_5eed_5eed_5eed);
     let scenario = Scenario::throw(&mut dice);
     let shared = Rc::new(Shared {
-        expected: scenario.partitions.iter().map(|_| Rc::default()).collect(),
+        expected: scenario.partitions.iter().map(expectation).collect(),
         shards: RefCell::default(),
         faulty: Cell::new(false),
         was_clean: Cell::new(false),
@@ -80,6 +80,10 @@ pub fn run_seed(seed: u64, keep_text: bool) -> Outcome {
     outcome.rounds = shared.rounds.get();
     outcome.trace = simulation.trace_lines();
     outcome
+}
+
+fn expectation(config: &LogConfig) -> Rc<RefCell<Expected>> {
+    Rc::new(RefCell::new(Expected { compacts: config.compact, ..Expected::default() }))
 }
 
 fn one_life(
@@ -215,6 +219,7 @@ async fn open(shared: &Shared, dir: &Arc<DataDir>, shard: &Rc<LogShard>, number:
 
 fn stage(shared: &Shared, shard: &Rc<LogShard>, log: Rc<PartitionLog>, number: usize) -> Rc<Stage> {
     let config = shared.scenario.partitions[number];
+    let log_end = log.log_end_offset().0;
     Rc::new(Stage {
         shard: shard.clone(),
         log,
@@ -222,6 +227,8 @@ fn stage(shared: &Shared, shard: &Rc<LogShard>, log: Rc<PartitionLog>, number: u
         faulty: shared.faulty.get(),
         calm: shared.scenario.calm,
         retains: config.retention_bytes >= 0 || config.retention_ms >= 0,
+        compacts: config.compact,
+        bound: Cell::new(log_end),
         busy: Cell::new(false),
         acknowledgements: TaskGroup::new(),
     })
@@ -246,7 +253,7 @@ async fn check(stage: &Rc<Stage>, dice: &mut Dice) {
             }
         }
     }
-    if !stage.expected.borrow().damaged {
+    if !stage.expected.borrow().damaged && (!stage.compacts || stage.check_table().await) {
         stage.look_up(dice).await;
     }
     let epoch = {
@@ -277,6 +284,9 @@ async fn work(stages: &[Rc<Stage>], dice: &mut Dice, turns: u64) {
     let mut tasks = Vec::new();
     for stage in stages {
         let [first, second, third] = [dice.number(), dice.number(), dice.number()].map(Dice::new);
+        if stage.compacts {
+            tasks.push(spawn("cleaner", stage.clone().clean(Dice::new(dice.number()), turns)));
+        }
         tasks.push(spawn("writer", stage.clone().write(first, turns)));
         tasks.push(spawn("reader", stage.clone().read(second, turns)));
         tasks.push(spawn("janitor", stage.clone().tidy(third, turns)));

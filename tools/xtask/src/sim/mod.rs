@@ -7,6 +7,8 @@
 #[cfg(feature = "sim")]
 mod actors;
 #[cfg(feature = "sim")]
+mod compacted;
+#[cfg(feature = "sim")]
 mod expected;
 #[cfg(feature = "sim")]
 mod life;

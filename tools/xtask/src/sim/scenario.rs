@@ -76,7 +76,12 @@ fn journal(dice: &mut Dice) -> JournalConfig {
 
 fn settings(dice: &mut Dice, long: bool) -> LogConfig {
     let retains = dice.one_in(3);
+    let compact = dice.one_in(3);
     LogConfig {
+        compact,
+        // Both policies, or compaction alone.
+        cleanup_delete: !compact || dice.one_in(2),
+        delete_retention_ms: pick(dice, &[0, 5_000, 60_000]),
         segment_bytes: if long { 1 << 20 } else { pick(dice, &[4 << 10, 16 << 10, 64 << 10, 256 << 10]) },
         segment_jitter_ms: pick(dice, &[0, 1000]),
         index_interval_bytes: pick(dice, &[0, 200, 4096]),
@@ -131,6 +136,13 @@ fn fault(dice: &mut Dice) -> Fault {
             (Operation::Create, "", libc::ENOSPC),
             (Operation::Remove, "", libc::EIO),
             (Operation::List, "", libc::EIO),
+            (Operation::Write, "cleaned", libc::EIO),
+            (Operation::Sync, "cleaned", libc::EIO),
+            (Operation::Rename, "cleaned", libc::EIO),
+            (Operation::Sync, "ringlog.replace", libc::EIO),
+            (Operation::Rename, "ringlog.replace", libc::EIO),
+            (Operation::Remove, "ringlog.replace", libc::EIO),
+            (Operation::Write, "ringlog.cleaner", libc::ENOSPC),
         ],
     );
     let passes = 1 << dice.below(8);

@@ -112,7 +112,8 @@ pub fn journals() -> Vec<Vec<u8>> {
     for sequence in 1..6_u64 {
         let bytes = vec![sequence as u8; 700 * sequence as usize];
         let action = Action::Write { segment_base: Offset(0), position: sequence * 100, len: bytes.len() as u32 };
-        let entries = vec![Entry { key: key(1), action: Action::Void }, Entry { key: key(2), action }];
+        let entries =
+            vec![Entry { key: key(1), action: Action::Void { below: Offset(0) } }, Entry { key: key(2), action }];
         let round = Round { sequence, previous_crc, durable_through: sequence - 1, oldest_needed: 1, entries };
         let (header, crc) = format::encode(owner, &round, std::iter::once(&bytes[..]));
         previous_crc = crc;

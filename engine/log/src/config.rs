@@ -35,6 +35,8 @@ pub struct LogConfig {
     pub delete_retention_ms: i64,
     pub min_compaction_lag_ms: i64,
     pub max_compaction_lag_ms: i64,
+    /// Offsets may be missing between batches: the topic is compacted, or its leader's log is. Elsewhere a gap is damage.
+    pub gaps: bool,
     pub durability: Durability,
 }
 
@@ -54,6 +56,7 @@ impl Default for LogConfig {
             delete_retention_ms: 24 * 3_600_000,
             min_compaction_lag_ms: 0,
             max_compaction_lag_ms: i64::MAX,
+            gaps: false,
             durability: Durability::Sync,
         }
     }

@@ -89,6 +89,15 @@ impl<K: Ord + Copy, V> Lru<K, V> {
         }
     }
 
+    /// Removes what `keep` refuses among the keys in `low..=high`.
+    pub fn retain_in(&self, low: K, high: K, keep: impl Fn(&V) -> bool) {
+        let refused = |(key, slot): (&K, &Slot<V>)| (!keep(&slot.value)).then_some(*key);
+        let keys: Vec<K> = self.state.borrow().by_key.range(low..=high).filter_map(refused).collect();
+        for key in keys {
+            self.remove(key);
+        }
+    }
+
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.state.borrow().bytes
@@ -101,6 +110,7 @@ pub(crate) struct VerifiedWindow {
     pub end: u64,
     pub first_offset: Offset,
     pub next_offset: Offset,
+    pub verified_at_ms: i64,
     /// Starts of batches, thinned: (offset from which the batch counts, position). The first is the window's start.
     pub marks: Vec<(Offset, u64)>,
 }

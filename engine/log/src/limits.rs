@@ -112,6 +112,22 @@ pub const DIR_NAMES_MAX: usize = 4 << 20;
 pub const READ_PARTS: usize = 8;
 /// Distance of the places within a verified window where a file range may begin or end.
 pub const MARK_BYTES: u64 = if SMALL { 8 << 10 } else { 32 << 10 };
+/// Damaged ranges that a partition tells apart; the last one takes those that follow.
+pub const DAMAGE_MARKS: usize = 64;
+/// Damaged ranges that one read passes by before it gives up.
+pub const DAMAGES_PER_READ: usize = 4;
+/// Bytes that are looked through, and bytes whose CRC is computed, for the next sound batch behind damage.
+pub const DAMAGE_SEARCH_BYTES: u64 = if SMALL { 1 << 20 } else { 64 << 20 };
+/// Sentences about damage in so many milliseconds, per shard.
+pub const DAMAGE_TELLS: u32 = 10;
+pub const DAMAGE_TELL_MS: i64 = 60_000;
+/// One read of the scrub: checking it takes less than a tenth of a millisecond. A batch that is larger is read whole.
+pub const SCRUB_READ: usize = if SMALL { 16 << 10 } else { 256 << 10 };
+/// Longest pause of the scrub between two reads: what there is to read may grow meanwhile.
+pub const SCRUB_PAUSE_MAX_MS: i64 = 60_000;
+/// How long a window that was verified in the page cache is believed. Whoever reads the file from outside (a backup) may
+/// bring pages back that had left it.
+pub const WINDOW_TRUST_MS: i64 = 60_000;
 /// First read of a tail scan: most tails behind a recovery point are short.
 pub const RECOVERY_FIRST_READ: usize = if SMALL { 8 << 10 } else { 64 << 10 };
 

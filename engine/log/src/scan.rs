@@ -23,7 +23,7 @@ pub enum EndReason {
     Damaged,
     /// The next batch holds an offset that the scan was to stay below.
     Stop,
-    /// A batch with offsets or an epoch below what came before, or beyond what a segment can hold.
+    /// A batch whose offsets do not go on where the one before ended, with an older epoch, or beyond what a segment holds.
     OutOfOrder,
 }
 
@@ -41,6 +41,7 @@ pub struct SegmentScan {
     base_offset: Offset,
     interval: u64,
     check_crc: bool,
+    gaps: bool,
     stop_before: Offset,
     last_epoch: LeaderEpoch,
     pub fill: Fill,
@@ -56,6 +57,7 @@ impl SegmentScan {
             base_offset,
             interval,
             check_crc: true,
+            gaps: false,
             stop_before: Offset(i64::MAX),
             last_epoch,
             fill: from,
@@ -73,11 +75,28 @@ impl SegmentScan {
         self
     }
 
+    /// Whether offsets may be missing between batches, as compaction leaves them. Otherwise a batch further on is one of an
+    /// earlier life of the space, and the log ends before it.
+    #[must_use]
+    pub fn with_gaps(mut self, gaps: bool) -> SegmentScan {
+        self.gaps = gaps;
+        self
+    }
+
     /// Ends before the batch that holds `offset` or a later one.
     #[must_use]
     pub fn stop_before(mut self, offset: Offset) -> SegmentScan {
         self.stop_before = offset;
         self
+    }
+
+    /// Takes the index entries and epochs of a scan of what lies before this one's start.
+    pub fn put_before(&mut self, before: SegmentScan) {
+        let SegmentScan { mut index, mut time_index, mut epochs, .. } = before;
+        index.append(&mut self.index);
+        time_index.append(&mut self.time_index);
+        epochs.append(&mut self.epochs);
+        (self.index, self.time_index, self.epochs) = (index, time_index, epochs);
     }
 
     pub fn base_offset(&self) -> Offset {
@@ -117,7 +136,8 @@ impl SegmentScan {
             return Err(EndReason::Damaged);
         }
         let header = batch.header;
-        let in_order = header.base_offset >= self.fill.next_offset
+        let next = self.fill.next_offset;
+        let in_order = (header.base_offset == next || (self.gaps && header.base_offset > next))
             && header.last_offset_delta >= 0
             && header.leader_epoch >= self.last_epoch;
         if !in_order {

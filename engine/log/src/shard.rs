@@ -14,6 +14,7 @@ use runtime::{ChunkPool, DirectFile, Notify, SharedFile, TaskGroup, clock, fs, s
 use crate::cache::ChunkCache;
 use crate::committer::{Committer, Way, each};
 use crate::config::{PartitionSpec, StartMode};
+use crate::damage::{DamageStats, DamageTally};
 use crate::data_dir::DataDir;
 use crate::device::{Device, DeviceLimits, DeviceStats};
 use crate::error::LogError;
@@ -74,6 +75,7 @@ pub struct LogShardStats {
     pub device: DeviceStats,
     /// Of all data folders together.
     pub journal: JournalStats,
+    pub damage: DamageStats,
 }
 
 /// Data folders that may not be called clean, by path, each with its first error.
@@ -102,6 +104,7 @@ pub struct LogShard {
     pub(crate) memory: SegmentMemory,
     pub(crate) io: Rc<Budget>,
     pub(crate) device: Rc<Device>,
+    pub(crate) damage: DamageTally,
     dirs: RefCell<BTreeMap<PathBuf, Rc<ShardDir>>>,
     partitions: RefCell<BTreeMap<PartitionKey, Rc<PartitionLog>>>,
     /// Folders of deleted partitions by when they go, in ms, and in order. What a stop or a crash leaves is removed by
@@ -133,6 +136,7 @@ impl LogShard {
             memory: SegmentMemory::new(INDEX_CACHE),
             device: Rc::new(Device::new(config.device, io.clone())),
             io,
+            damage: DamageTally::default(),
             dirs: RefCell::default(),
             partitions: RefCell::default(),
             removals: RefCell::default(),
@@ -186,6 +190,15 @@ impl LogShard {
 
     pub fn partition(&self, key: PartitionKey) -> Option<Rc<PartitionLog>> {
         self.partitions.borrow().get(&key).cloned()
+    }
+
+    /// The first partition at or behind `key`, in the order of keys.
+    pub(crate) fn partition_from(&self, key: PartitionKey) -> Option<Rc<PartitionLog>> {
+        self.partitions.borrow().range(key..).next().map(|(_, log)| log.clone())
+    }
+
+    pub(crate) fn logs(&self) -> Vec<Rc<PartitionLog>> {
+        self.partitions.borrow().values().cloned().collect()
     }
 
     pub(crate) fn next_id(&self) -> u64 {
@@ -268,6 +281,7 @@ impl LogShard {
             open_files: self.files.len() + self.shared_files.len(),
             device: self.device.stats(),
             journal: self.journal_stats(),
+            damage: self.damage.stats(),
         }
     }
 

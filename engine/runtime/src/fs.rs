@@ -37,14 +37,19 @@ pub async fn create_dir_durable(path: &Path) -> Result<(), IoError> {
     .await
 }
 
-/// Entries in name order. Names that are not UTF-8 are left out: none of ours is.
+/// Entries in name order. Names that are not UTF-8 are left out: none of ours is. A symbolic link is what it leads to, and
+/// left out when that is nothing.
 pub async fn read_dir(path: &Path) -> Result<Vec<Entry>, IoError> {
     on_pool("cannot list", path, |p| {
         let mut entries = Vec::new();
         for entry in fs::read_dir(p)? {
             let entry = entry?;
             let Ok(name) = entry.file_name().into_string() else { continue };
-            let meta = entry.metadata()?;
+            let mut meta = entry.metadata()?;
+            if meta.is_symlink() {
+                let Ok(target) = fs::metadata(entry.path()) else { continue };
+                meta = target;
+            }
             entries.push(Entry { name, is_dir: meta.is_dir(), len: meta.len() });
         }
         entries.sort();

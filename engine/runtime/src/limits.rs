@@ -31,5 +31,7 @@ pub const MIN_MEMLOCK_BYTES: u64 = 512 << 10;
 pub const RING_DEPTH: usize = 256;
 /// Chunks from this size are mappings of their own instead of parts of the heap.
 pub const MAPPED_CHUNK_BYTES: usize = 256 << 10;
+/// The kernel takes wishes for pages of a file in steps of this many bytes.
+pub const WANT_STEP: usize = 128 << 10;
 /// Shortest time in which a connection may be tried; none at all is refused by the event loop.
 pub const LEAST_CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(1);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::IoError;
-use crate::limits::BLOCK;
+use crate::limits::{BLOCK, WANT_STEP};
 use crate::task::spawn_blocking;
 
 /// A file open for reading that may be handed to other shards. Closed with the last clone.
@@ -34,7 +34,7 @@ impl SharedFile {
     pub async fn open(path: &Path) -> Result<SharedFile, IoError> {
         let path = path.to_path_buf();
         let inner = path.clone();
-        match spawn_blocking(move || File::open(&inner)).await {
+        match spawn_blocking(move || open_without_read_ahead(&inner)).await {
             Ok(Ok(file)) => Ok(SharedFile { inner: Arc::new(Inner { file, path }) }),
             Ok(Err(e)) => Err(IoError::new("cannot open", &path, e)),
             Err(panic) => Err(IoError::new("cannot open", &path, io::Error::other(panic))),
@@ -79,6 +79,7 @@ impl SharedFile {
         }
         let file = self.clone();
         let result = spawn_blocking(move || {
+            file.inner.want(position, len);
             SCRATCH.with_borrow_mut(|scratch| {
                 if scratch.len() < len {
                     scratch.resize(len, 0);
@@ -93,6 +94,24 @@ impl SharedFile {
             Ok(Err(e)) => Err(IoError::new("cannot read", self.path(), e)),
             Err(panic) => Err(IoError::new("cannot read", self.path(), io::Error::other(panic))),
         }
+    }
+
+    /// The range, if all of it lies in the page cache: nothing is brought in, and nothing is waited for.
+    pub fn read_resident(&self, position: u64, len: usize) -> Option<Vec<u8>> {
+        let mut out = vec![0; len];
+        let mut filled = 0;
+        while filled < len {
+            let part = libc::iovec { iov_base: out[filled..].as_mut_ptr().cast(), iov_len: len - filled };
+            let at = libc::off_t::try_from(position + filled as u64).ok()?;
+            // SAFETY: `part` names memory of `out` that nothing else refers to meanwhile.
+            let got = unsafe { libc::preadv2(self.fd(), &raw const part, 1, at, libc::RWF_NOWAIT) };
+            // Also -1: it would have to wait, or the file system cannot tell.
+            match usize::try_from(got) {
+                Ok(got) if got > 0 => filled += got,
+                _ => return None,
+            }
+        }
+        Some(out)
     }
 
     /// Whether the range lies in the page cache, so that `sendfile` will not wait for the disk. Kernels before 6.5
@@ -121,6 +140,26 @@ impl SharedFile {
         let first = position / BLOCK as u64;
         let last = (position + len).div_ceil(BLOCK as u64);
         rc == 0 && stat.cache >= last - first
+    }
+}
+
+/// The kernel brings in what is asked for and nothing around it: its pages would pass for ones that were looked at.
+fn open_without_read_ahead(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    // SAFETY: no memory is handed over. An error only means that the advice is not taken.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+    Ok(file)
+}
+
+impl Inner {
+    /// Sets the device to work on all of a range that is about to be read, which the kernel's read-ahead would do otherwise.
+    fn want(&self, position: u64, len: usize) {
+        for at in (0..len).step_by(WANT_STEP) {
+            let (from, len) = (position + at as u64, WANT_STEP.min(len - at));
+            let (Ok(from), Ok(len)) = (libc::off_t::try_from(from), libc::off_t::try_from(len)) else { return };
+            // SAFETY: no memory is handed over.
+            unsafe { libc::posix_fadvise(self.file.as_raw_fd(), from, len, libc::POSIX_FADV_WILLNEED) };
+        }
     }
 }
 

@@ -46,3 +46,14 @@ impl Drop for TempDir {
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
+
+/// Makes the kernel forget the pages of a file, as if memory had been short: what is read next comes from the device.
+#[cfg(not(feature = "sim"))]
+pub fn evict_pages(path: &std::path::Path) {
+    use std::os::fd::AsRawFd;
+    let file = std::fs::File::open(path).expect("a test's file can be opened");
+    file.sync_all().expect("a test's file can be synced");
+    // SAFETY: no memory is handed over.
+    let rc = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    assert_eq!(rc, 0, "the kernel takes the advice");
+}

@@ -80,6 +80,7 @@ pub async fn run_shard(boot: Arc<Boot>, context: ShardContext) -> Result<bool, S
     if shard.index == 0 {
         shard.tasks.spawn("data folders", shard.clone().mind_folders());
     }
+    shard.tasks.spawn("scrub", shard.clone().scrub());
     shard.tasks.spawn("open found partitions", open_found(shard.clone()));
     let _ = boot.stop_receivers[context.index].recv_async().await;
     end(&boot, &shard).await

@@ -55,6 +55,7 @@ pub fn log_config(config: &TopicConfig) -> LogConfig {
         delete_retention_ms: config.delete_retention_ms,
         min_compaction_lag_ms: config.min_compaction_lag_ms,
         max_compaction_lag_ms: config.max_compaction_lag_ms,
+        gaps: config.cleanup_policy.compact,
         durability: match config.durability {
             model::config::Durability::Fsync => log::Durability::Sync,
             model::config::Durability::Memory => log::Durability::Memory,

@@ -38,6 +38,7 @@ use std::rc::Rc;
 
 use model::Offset;
 
+pub(crate) use point::POINT_FILE;
 pub(crate) use replace::finish_replacement;
 pub use section::Cleanable;
 

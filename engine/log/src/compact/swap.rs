@@ -121,6 +121,7 @@ impl PartitionLog {
     fn take_swapped(&self, group: &[SegmentRef], made: ClosedSegment) -> Result<(), LogError> {
         {
             let mut state = self.state.borrow_mut();
+            state.was_cleaned = true;
             let before: u64 = group.iter().map(|s| s.size).sum();
             state.closed_bytes = state.closed_bytes - before + made.size;
             state.closed_count -= group.len() as u32 - 1;

@@ -54,9 +54,14 @@ pub fn decode(bytes: &[u8], segment_len: u64) -> Option<Vec<IndexEntry>> {
 
 /// Position at which a scan for `offset` may start: that of the last entry whose offset is not beyond it.
 pub fn position_before(entries: &[IndexEntry], base_offset: Offset, offset: Offset) -> u64 {
+    entry_before(entries, base_offset, offset).map_or(0, |e| e.position as u64)
+}
+
+/// The last entry whose offset is not beyond `offset`.
+pub fn entry_before(entries: &[IndexEntry], base_offset: Offset, offset: Offset) -> Option<IndexEntry> {
     let wanted = offset.0.saturating_sub(base_offset.0);
     let after = entries.partition_point(|e| i64::from(e.relative) <= wanted);
-    after.checked_sub(1).map_or(0, |i| entries[i].position as u64)
+    after.checked_sub(1).map(|i| entries[i])
 }
 
 /// Offset relative to the segment, if it fits the format.

@@ -123,6 +123,9 @@ fn place(state: &State, mut header: BatchHeader, patch: Patch) -> Result<BatchHe
         Placement::AsStored if header.base_offset < state.log_end => {
             return Err(LogError::BadBatch("its offsets are in the log already"));
         }
+        Placement::AsStored if header.base_offset > state.log_end && !state.may_have_gaps() => {
+            return Err(LogError::BadBatch("offsets are missing before it, and the topic is not compacted"));
+        }
         Placement::AsStored => {}
     }
     match patch.timestamps {
@@ -167,7 +170,8 @@ fn account(state: &mut State, placed: &BatchHeader, now_ms: i64) -> Appended {
         active.index.tail.push(entries.index);
         active.time_index.tail.extend(entries.time);
     }
-    active.last_append_ms = now_ms;
+    // A clock that was set back takes nothing off the age that retention counts from.
+    active.last_append_ms = active.last_append_ms.max(now_ms);
     if state.epochs.assign(placed.leader_epoch, placed.base_offset) {
         state.epochs_dirty = true;
     }

@@ -13,7 +13,7 @@ use crate::format::index::{self, IndexEntry};
 use crate::format::names::FileKind;
 use crate::format::time_index::{self, TimeEntry};
 use crate::limits::{INDEX_FILE_ENTRIES, MAX_SEGMENT, SCAN_WINDOW};
-use crate::scan::{SegmentScan, Step};
+use crate::scan::{EndReason, SegmentScan, Step};
 use crate::segment::{Fill, path};
 
 const INDEX_FILE: usize = INDEX_FILE_ENTRIES * index::ENTRY_LEN;
@@ -79,25 +79,29 @@ impl PartitionLog {
         Ok(())
     }
 
-    /// Position in the segment at which a scan for `offset` may start.
-    pub(crate) async fn start_position(&self, segment: SegmentRef, offset: Offset) -> Result<u64, LogError> {
+    /// The index entry at whose batch a scan for `offset` may start; `None` is the segment's first byte.
+    pub(crate) async fn start_entry(
+        &self,
+        segment: SegmentRef,
+        offset: Offset,
+    ) -> Result<Option<IndexEntry>, LogError> {
         let base = segment.base_offset;
         if !segment.open {
             let entries = self.closed_index(segment).await?;
-            return Ok(index::position_before(&entries, base, offset));
+            return Ok(index::entry_before(&entries, base, offset));
         }
         let in_file = {
             let state = self.state.borrow();
-            let Some(open) = state.open_segment(base) else { return Ok(0) };
+            let Some(open) = state.open_segment(base) else { return Ok(None) };
             let wanted = offset.0 - base.0;
             let in_memory = open.index.tail.first().is_some_and(|e| i64::from(e.relative) <= wanted);
             if in_memory || open.index.in_file == 0 {
-                return Ok(index::position_before(&open.index.tail, base, offset));
+                return Ok(index::entry_before(&open.index.tail, base, offset));
             }
             open.index.in_file
         };
         let entries = self.open_index_part(segment, offset, in_file).await?;
-        Ok(index::position_before(&entries, base, offset))
+        Ok(index::entry_before(&entries, base, offset))
     }
 
     /// The part of an open segment's index that is in its file: cached as long as it reaches far enough.
@@ -205,42 +209,64 @@ impl PartitionLog {
         Ok(found)
     }
 
-    /// Walks the headers of a closed segment and writes both indexes anew.
-    async fn rebuild_indexes(&self, segment: SegmentRef) -> Result<(Vec<IndexEntry>, Vec<TimeEntry>), LogError> {
+    /// Walks the headers of a closed segment and writes both indexes anew. Behind damage they do not go: then they are this
+    /// walk's alone, and a file that knows more stays.
+    pub(crate) async fn rebuild_indexes(
+        &self,
+        segment: SegmentRef,
+    ) -> Result<(Vec<IndexEntry>, Vec<TimeEntry>), LogError> {
         let base = segment.base_offset;
         let interval = self.config().index_interval_bytes;
+        // Past the page cache: what is only walked over must not pass for verified there.
+        let file = self.direct_file(base, false).await?;
         let cuts = self.cuts.get();
-        let file = self.shared_file(base).await?;
-        let mut scan = SegmentScan::new(base, Fill::empty(base), LeaderEpoch::UNKNOWN, interval).headers_only();
+        let scan = SegmentScan::new(base, Fill::empty(base), LeaderEpoch::UNKNOWN, interval);
+        let mut scan = scan.headers_only().with_gaps(self.may_have_gaps());
         let mut window = SCAN_WINDOW;
-        loop {
+        let whole = loop {
             let position = scan.position();
             let left = segment.size - position;
             let bytes = file.read(position, window.min(left as usize)).await?;
             match scan.feed(&bytes, left) {
-                Step::Need(len) if bytes.len() < window.min(left as usize) => {
-                    let why = format!("the file ends before the batch of {len} bytes does");
-                    return Err(self.corrupt(base, position, why));
-                }
+                Step::Need(_) if bytes.len() < window.min(left as usize) => break false,
                 Step::Need(len) => window = len.max(SCAN_WINDOW),
-                Step::End(_) => break,
+                Step::End(why) => break why == EndReason::FileEnd,
             }
-        }
+        };
         let mut times = scan.time_index;
         times.extend(scan.fill.final_time_entry(base));
-        self.home.prepare_write().await?;
-        self.lock_indexes().await;
-        // Replaced meanwhile: the files are another segment's by now.
-        let result = if cuts == self.cuts.get() { self.write_indexes(base, &scan.index, &times).await } else { Ok(()) };
-        self.unlock_indexes();
-        result?;
+        if whole {
+            // In a task of its own: a reader that goes away does not take the lock with it.
+            let (me, index, time_index) = (self.me(), scan.index.clone(), times.clone());
+            let stored =
+                spawn("rebuilt-index", async move { me.store_rebuilt(segment, cuts, &index, &time_index).await });
+            stored.join().await.unwrap_or(Err(LogError::Closed))?;
+        }
         Ok((scan.index, times))
     }
 
-    async fn write_indexes(&self, base: Offset, index: &[IndexEntry], times: &[TimeEntry]) -> Result<(), LogError> {
-        fs::write_tail(&path(self.dir(), base, FileKind::Index), 0, index::encode(index), true).await?;
-        fs::write_tail(&path(self.dir(), base, FileKind::TimeIndex), 0, time_index::encode(times), true).await?;
-        Ok(())
+    /// Writes the indexes of a closed segment, unless it was cut, removed or rewritten since they were made. Under the index
+    /// lock: a truncation and an unlink wait for it, and one that came first is seen here.
+    async fn store_rebuilt(
+        &self,
+        segment: SegmentRef,
+        cuts: u64,
+        index: &[IndexEntry],
+        times: &[TimeEntry],
+    ) -> Result<(), LogError> {
+        self.home.prepare_write().await?;
+        self.lock_indexes().await;
+        let gone = self.cutting.get() || self.deleted.get() || cuts != self.cuts.get() || !self.is_still(segment);
+        let stored = if gone { Ok(()) } else { self.store_indexes(segment.base_offset, index, times).await };
+        self.unlock_indexes();
+        stored
+    }
+
+    async fn store_indexes(&self, base: Offset, index: &[IndexEntry], times: &[TimeEntry]) -> Result<(), LogError> {
+        let bytes = index::encode(index);
+        fs::write_tail(&path(self.dir(), base, FileKind::Index), 0, bytes, true).await?;
+        let bytes = time_index::encode(times);
+        Ok(fs::write_tail(&path(self.dir(), base, FileKind::TimeIndex), 0, bytes, true).await?)
     }
 
     pub(crate) fn corrupt(&self, base: Offset, position: u64, why: String) -> LogError {

@@ -268,6 +268,7 @@ impl State {
             },
             snapshot_mark: (active.base_offset, active.fill.size),
             failed: None,
+            was_cleaned: false,
             active,
         }
     }

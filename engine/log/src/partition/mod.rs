@@ -7,6 +7,7 @@
 
 pub(crate) mod append;
 pub(crate) mod commit;
+pub(crate) mod damage;
 pub(crate) mod epochs;
 pub(crate) mod indexes;
 pub(crate) mod journaled;
@@ -23,7 +24,7 @@ pub(crate) mod time_lookup;
 pub(crate) mod truncate;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 
@@ -33,6 +34,7 @@ use runtime::Notify;
 use crate::cache::Evicted;
 use crate::compact::CompactState;
 use crate::config::LogConfig;
+use crate::damage::DamagedRange;
 use crate::error::LogError;
 use crate::format::epochs::EpochHistory;
 use crate::journal::Journal;
@@ -73,9 +75,16 @@ pub(crate) struct State {
     /// Segment and position when the replica last gave a producer snapshot.
     pub snapshot_mark: (Offset, u64),
     pub failed: Option<LogError>,
+    /// It was compacted once, whatever its topic asks for now.
+    pub was_cleaned: bool,
 }
 
 impl State {
+    /// Offsets may be missing between batches.
+    pub fn may_have_gaps(&self) -> bool {
+        self.config.gaps || self.config.compact || self.was_cleaned
+    }
+
     /// Open segments, oldest first.
     pub fn open_segments(&self) -> impl Iterator<Item = &OpenSegment> {
         self.draining.iter().chain(std::iter::once(&self.active))
@@ -155,6 +164,10 @@ pub struct PartitionLog {
     pub(crate) last_append_at_ms: Cell<i64>,
     /// Segments out of the list whose files are still there, until `file.delete.delay.ms` is over.
     pub(crate) to_unlink: RefCell<BTreeSet<Offset>>,
+    /// Ranges that are refused, in order.
+    pub(crate) damage: RefCell<Vec<DamagedRange>>,
+    /// Segments whose last append lies in the future, with the moment, by the clock that never jumps, when that was seen.
+    pub(crate) ahead_since_ms: RefCell<BTreeMap<Offset, i64>>,
     retention_bound: Cell<Offset>,
     /// Offsets of closed segments that one reader has read past the page cache, from and to.
     pub(crate) read_past_cache: Cell<(Offset, Offset)>,
@@ -209,6 +222,8 @@ impl PartitionLog {
             full: Cell::new(false),
             last_append_at_ms: Cell::new(0),
             to_unlink: RefCell::default(),
+            damage: RefCell::default(),
+            ahead_since_ms: RefCell::default(),
             retention_bound: Cell::new(Offset(i64::MAX)),
             read_past_cache: Cell::new((Offset::ZERO, Offset::ZERO)),
             compact: CompactState::default(),
@@ -247,6 +262,11 @@ impl PartitionLog {
 
     pub fn config(&self) -> LogConfig {
         self.state.borrow().config
+    }
+
+    /// Offsets may be missing between batches of its closed segments, which were listed before.
+    pub(crate) fn may_have_gaps(&self) -> bool {
+        self.state.borrow().may_have_gaps()
     }
 
     pub fn set_config(&self, config: LogConfig) {

@@ -7,10 +7,12 @@ use model::{BatchView, Offset};
 use runtime::SharedFile;
 
 use super::PartitionLog;
+use super::damage::RECORDS_MISSING;
 use super::segments::SegmentRef;
+use crate::damage::{Order, Walked, pass_over, walk};
 use crate::error::LogError;
 use crate::format::index;
-use crate::limits::{IO_MAX, MARK_BYTES, READ_PARTS};
+use crate::limits::{DAMAGES_PER_READ, IO_MAX, MARK_BYTES, READ_PARTS};
 use crate::scan::{ReadLimits, Selection, select};
 
 /// Bytes that leave for a client.
@@ -42,15 +44,31 @@ impl Slice {
         match self {
             Slice::Bytes(bytes) => Ok(bytes.clone()),
             Slice::File { file, position, len } => {
-                let bytes = file.read(*position, *len as usize).await?;
-                if bytes.len() as u64 == *len {
+                if let Some(bytes) = file.read_resident(*position, *len as usize) {
                     return Ok(Bytes::from(bytes));
                 }
-                let why = "the file is shorter than its log".to_string();
+                // It left the page cache since it was verified.
+                let bytes = file.read(*position, *len as usize).await?;
+                let why = match first_unsound(&bytes) {
+                    Some(why) => why,
+                    None if bytes.len() as u64 == *len => return Ok(Bytes::from(bytes)),
+                    None => "the file is shorter than its log".to_string(),
+                };
                 Err(LogError::Corrupt { path: file.path().to_path_buf(), position: *position, why })
             }
         }
     }
+}
+
+fn first_unsound(bytes: &[u8]) -> Option<String> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match BatchView::parse(rest).and_then(|batch| batch.check_crc().map(|()| batch.header.size())) {
+            Ok(size) => rest = &rest[size..],
+            Err(why) => return Some(why.to_string()),
+        }
+    }
+    None
 }
 
 /// Whole batches, in order. Empty when there is nothing to return yet.
@@ -173,19 +191,41 @@ impl PartitionLog {
         Some(out)
     }
 
-    /// Once more when a cleaned segment took the place of the one that was read.
+    /// Once more when a cleaned segment took the place of the one that was read. Damage that is met is surveyed and marked;
+    /// when it lies before what is asked for, the read passes it by.
     async fn read_disk(&self, from: Offset, limits: ReadLimits) -> Result<ReadSlices, LogError> {
+        let mut tries = 0..DAMAGES_PER_READ;
         loop {
-            let version = self.closed_version().await?;
-            let result = self.read_segment(from, limits).await;
-            if self.is_closed_version(version) {
-                return result;
+            if let Some(damage) = self.damage_at(from) {
+                return Err(self.corrupt(damage.segment_base, damage.position, damage.why));
+            }
+            let (version, cuts) = (self.closed_version().await?, self.cuts.get());
+            let segment = self.segment_of(from).await;
+            let result = match &segment {
+                Ok(segment) => self.read_segment(*segment, from, limits).await,
+                Err(error) => Err(error.clone()),
+            };
+            if !self.is_closed_version(version) {
+                continue;
+            }
+            let error = match result {
+                Ok(part) => return Ok(part),
+                Err(error) => error,
+            };
+            let (Ok(segment), LogError::Corrupt { position, why, .. }) = (segment, &error) else { return Err(error) };
+            // A segment that was cut meanwhile is looked at anew, as often as one that is damaged.
+            if tries.next().is_none() || !self.meet_damage(segment, cuts, *position, why).await? {
+                return Err(error);
             }
         }
     }
 
-    async fn read_segment(&self, from: Offset, limits: ReadLimits) -> Result<ReadSlices, LogError> {
-        let segment = self.segment_of(from).await?;
+    async fn read_segment(
+        &self,
+        segment: SegmentRef,
+        from: Offset,
+        limits: ReadLimits,
+    ) -> Result<ReadSlices, LogError> {
         let part = if segment.open {
             self.read_direct(segment, from, limits).await?
         } else {
@@ -193,9 +233,10 @@ impl PartitionLog {
         };
         match part {
             Some(part) => Ok(part),
+            None if segment.open => Ok(ReadSlices::empty(from)),
             // Compaction may leave no batch at a segment's end: the next segment has the next one.
-            None if !segment.open => Ok(ReadSlices::empty(segment.next_offset)),
-            None => Ok(ReadSlices::empty(from)),
+            None if self.may_have_gaps() => Ok(ReadSlices::empty(segment.next_offset)),
+            None => Err(self.corrupt(segment.base_offset, segment.size, RECORDS_MISSING.into())),
         }
     }
 
@@ -207,7 +248,7 @@ impl PartitionLog {
         limits: ReadLimits,
     ) -> Result<Option<ReadSlices>, LogError> {
         let base = segment.base_offset;
-        let mut position = self.start_position(segment, from).await?;
+        let (mut position, mut order) = self.start_of(segment, from).await?;
         let slack = self.config().index_interval_bytes.min(IO_MAX) as usize;
         // One operation, and one pooled chunk of that size; a batch that is larger asks for more below.
         let mut len = limits.max_bytes.saturating_add(slack).min(IO_MAX as usize);
@@ -220,8 +261,9 @@ impl PartitionLog {
             };
             let found = select(&bytes, from, limits);
             if found.start < found.end {
-                return self.checked(base, position, &bytes, found).map(Some);
+                return self.checked(base, position, &bytes, found, &mut order).map(Some);
             }
+            self.pass_over(base, position, &bytes, found.start, &mut order)?;
             if let Some(broken) = found.broken_at {
                 return Err(self.corrupt(base, position + broken as u64, "no batch begins here".into()));
             }
@@ -231,7 +273,11 @@ impl PartitionLog {
             let start = found.start as u64;
             let beyond = start > left || (start < left && need as u64 > left - start);
             if beyond || (start == 0 && need <= len_now) {
-                return Err(self.corrupt(base, position, "the file is shorter than its log".into()));
+                return Err(self.corrupt(
+                    base,
+                    position + start.min(left),
+                    format!("a batch of {need} bytes does not fit the {} that are left", left - start.min(left)),
+                ));
             }
             position += start;
             len = len.max(need);
@@ -239,29 +285,38 @@ impl PartitionLog {
         Ok(None)
     }
 
-    /// Checks the CRC of what was chosen; the batches before a damaged one are still good.
+    /// Checks order and CRC of what was chosen, and the order of what stands before it; the batches before a damaged one
+    /// are still good.
     pub(crate) fn checked(
         &self,
         base: Offset,
         position: u64,
         bytes: &Bytes,
         found: Selection,
+        order: &mut Order,
     ) -> Result<ReadSlices, LogError> {
-        let mut at = found.start;
-        let mut next_offset = found.first_offset;
-        while at < found.end {
-            match BatchView::parse(&bytes[at..found.end]).and_then(|batch| batch.check_crc().map(|()| batch.header)) {
-                Ok(header) => {
-                    at += header.size();
-                    next_offset = header.next_offset();
-                }
-                Err(why) if at == found.start => {
-                    return Err(self.corrupt(base, position + at as u64, why.to_string()));
-                }
-                Err(_) => break,
+        self.pass_over(base, position, bytes, found.start, order)?;
+        let chosen = &bytes[found.start..found.end];
+        let whole = match walk(chosen, order) {
+            Walked::Sound { bytes, .. } => bytes,
+            Walked::Damaged { at: 0, why } => {
+                return Err(self.corrupt(base, position + found.start as u64, why));
             }
-        }
-        let slice = Slice::Bytes(bytes.slice(found.start..at));
-        Ok(ReadSlices::one(slice, found.first_offset, next_offset))
+            Walked::Damaged { at, .. } => at,
+        };
+        let slice = Slice::Bytes(bytes.slice(found.start..found.start + whole));
+        Ok(ReadSlices::one(slice, found.first_offset, order.next_offset().unwrap_or(found.next_offset)))
+    }
+
+    /// Batches that a read does not want: their headers have to be in order, or what they say of offsets cannot be trusted.
+    fn pass_over(
+        &self,
+        base: Offset,
+        position: u64,
+        bytes: &[u8],
+        until: usize,
+        order: &mut Order,
+    ) -> Result<(), LogError> {
+        pass_over(bytes, until, order).map_err(|(at, why)| self.corrupt(base, position + at as u64, why))
     }
 }

@@ -1,6 +1,9 @@
 //! Opening after a crash. The log ends at the last whole valid batch behind the recovery point; what follows (zeros that
 //! were preallocated, a torn write) is not data and is cut before the next write. Segments before the last were synced
 //! when they were rolled and are not scanned.
+//!
+//! What a recovery point vouches for and is not there, or not sound, is no end: the range is marked and refused, the log
+//! goes on behind it (in a segment of its own when the bytes are gone), and no offset is given away a second time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +15,7 @@ use runtime::{DirectFile, OpenMode, clock, fs};
 use super::segments::closed_segments;
 use super::{PartitionLog, Start, State};
 use crate::PartitionSpec;
-use crate::compact::finish_replacement;
+use crate::compact::{POINT_FILE, finish_replacement};
 use crate::error::LogError;
 use crate::format::checkpoint::CheckpointEntry;
 use crate::format::epochs::{self, EpochHistory};
@@ -20,7 +23,7 @@ use crate::format::names::{self, EPOCHS_FILE, FileKind, METADATA_FILE, parse_fil
 use crate::format::{index, partition_metadata, time_index};
 use crate::limits::{RECOVERY_FIRST_READ, SCAN_WINDOW, SMALL_FILE};
 use crate::mutants::{Mutant, active};
-use crate::scan::{SegmentScan, Step};
+use crate::scan::{EndReason, ReadLimits, SegmentScan, Step};
 use crate::segment::{Fill, GrowingIndex, OpenSegment, path};
 use crate::shard::LogShard;
 use crate::shard_dir::ShardDir;
@@ -109,6 +112,11 @@ impl PartitionLog {
         }
         let home = shard.dir(&spec.data_dir);
         let recovered = recover_tail(&home, &dir, &spec, &folder, entry.as_ref(), &history).await?;
+        if let Some(position) = recovered.torn_at {
+            let file = path(&dir, recovered.active.base_offset, FileKind::Log);
+            shard.damage.torn(&file, recovered.active.fill.next_offset, position, recovered.active.allocated);
+        }
+        let lost = recovered.lost;
         if recovered.from.fill.size == 0 {
             // Names that no recovery point vouches for may not have reached the disk before the crash.
             fs::sync_dir(&dir).await?;
@@ -116,7 +124,13 @@ impl PartitionLog {
         }
         let state = assemble(&spec, &dir, folder, entry, history, recovered).await?;
         let start = Start { durable_end: state.log_end, state, folder_made: true, touched: true };
-        Ok(PartitionLog::build(shard, spec, start))
+        let log = PartitionLog::build(shard, spec, start);
+        if let Some(offset) = lost.filter(|offset| *offset >= log.log_start_offset()) {
+            // Finds how far the damage reaches, marks it and tells of it. Whoever asks for the range later is refused.
+            let one = ReadLimits { max_bytes: 1, min_one_batch: true, upper_bound: Offset(i64::MAX) };
+            let _ = log.read(offset, one).await;
+        }
+        Ok(log)
     }
 }
 
@@ -162,6 +176,10 @@ struct RecoveredTail {
     active: OpenSegment,
     scan: Option<SegmentScan>,
     from: ScanFrom,
+    /// The first offset that was durable once and is not there, or not sound, any more.
+    lost: Option<Offset>,
+    /// Where the tail ends in bytes that are neither batch nor preallocated.
+    torn_at: Option<u64>,
 }
 
 async fn recover_tail(
@@ -177,16 +195,20 @@ async fn recover_tail(
         active: OpenSegment::fresh(base, now_ms),
         scan: None,
         from: ScanFrom { fill: Fill::empty(base), index_entries: 0, time_entries: 0 },
+        lost: None,
+        torn_at: None,
     };
     // Offsets below it were given away once, whatever became of the records: the log never ends there again.
     let log_start = entry.map_or(Offset::ZERO, |e| e.log_start_offset);
-    let vouched_base = entry.map(|e| vouched_base(dir, folder, e)).transpose()?;
+    let vouched_base = entry.map(|e| vouched_base(folder, e));
+    let missing = entry.filter(|e| is_missing(folder, e)).map(|e| e.segment_base.max(log_start));
     let Some((&base, &len)) = folder.logs.last_key_value() else {
-        return Ok(fresh_at(vouched_base.unwrap_or(Offset::ZERO).max(log_start)));
+        let fresh = fresh_at(vouched_base.unwrap_or(Offset::ZERO).max(log_start));
+        return Ok(RecoveredTail { lost: missing, ..fresh });
     };
     if let Some(vouched) = vouched_base.filter(|v| *v > base) {
         // Rolled, and nothing of the next segment reached the disk.
-        return Ok(fresh_at(vouched.max(log_start)));
+        return Ok(RecoveredTail { lost: missing, ..fresh_at(vouched.max(log_start)) });
     }
     let from = match entry {
         Some(e) if e.segment_base == base && e.fill.size <= len && folder.has_indexes(e) => {
@@ -195,11 +217,23 @@ async fn recover_tail(
         _ => ScanFrom { fill: Fill::empty(base), index_entries: 0, time_entries: 0 },
     };
     let from = if active(Mutant::IndexTrusted) { from_index(dir, base, len).await?.unwrap_or(from) } else { from };
-    let scan = scan_tail(home, dir, spec, base, len, &from, history).await?;
+    let (mut scan, mut end) = scan_tail(home, dir, spec, base, len, &from, history).await?;
     let entry = entry.filter(|e| e.segment_base == base);
+    let mut from = from;
+    let mut lost = missing;
     if let Some(entry) = entry.filter(|e| scan.fill.size < e.fill.size) {
-        let why = format!("{} bytes of it were on disk once", entry.fill.size);
-        return Err(LogError::Corrupt { path: path(dir, base, FileKind::Log), position: scan.fill.size, why });
+        lost = Some(scan.fill.next_offset.max(log_start));
+        if entry.fill.size > len {
+            // What follows begins a segment of its own: no offset is given away twice.
+            return Ok(RecoveredTail { lost, ..fresh_at(entry.fill.next_offset.max(log_start)) });
+        }
+        from = ScanFrom { fill: entry.fill, index_entries: 0, time_entries: 0 };
+        let before = scan;
+        (scan, end) = scan_tail(home, dir, spec, base, len, &from, history).await?;
+        scan.put_before(before);
+    } else if let Some(entry) = entry.filter(|e| from.fill.size < e.fill.size) {
+        // Only its index files were of no use: the bytes are vouched for as before.
+        from.fill = entry.fill;
     }
     if scan.fill.next_offset < log_start {
         return Ok(fresh_at(log_start));
@@ -207,8 +241,17 @@ async fn recover_tail(
     // The file's own time: appends after the recovery point are in it, and the entry's times may be another segment's.
     let stat = fs::stat(&path(dir, base, FileKind::Log)).await?;
     let modified_ms = stat.map_or(now_ms, |s| s.modified_ms);
-    let mut active = OpenSegment::fresh(base, entry.map_or(modified_ms, |e| e.created_ms));
+    let mut active = scanned_segment(base, len, &scan, &from);
+    active.created_ms = entry.map_or(modified_ms, |e| e.created_ms);
     active.last_append_ms = modified_ms;
+    let torn = matches!(end, EndReason::Damaged | EndReason::Cut | EndReason::OutOfOrder);
+    let torn_at = torn.then_some(scan.fill.size);
+    Ok(RecoveredTail { active, scan: Some(scan), from, lost, torn_at })
+}
+
+/// The last segment, of whose file of `len` bytes the scan found so much to be the log's.
+fn scanned_segment(base: Offset, len: u64, scan: &SegmentScan, from: &ScanFrom) -> OpenSegment {
+    let mut active = OpenSegment::fresh(base, 0);
     active.name_synced = true;
     active.fill = scan.fill;
     active.allocated = len;
@@ -216,7 +259,7 @@ async fn recover_tail(
     active.index = GrowingIndex { in_file: from.index_entries, tail: scan.index.clone() };
     active.time_index = GrowingIndex { in_file: from.time_entries, tail: scan.time_index.clone() };
     active.is_all_on_disk();
-    Ok(RecoveredTail { active, scan: Some(scan), from })
+    active
 }
 
 /// [`Mutant::IndexTrusted`]: from the batch of the last index entry, as if all before it had to be there.
@@ -230,21 +273,23 @@ async fn from_index(dir: &Path, base: Offset, len: u64) -> Result<Option<ScanFro
     Ok(Some(ScanFrom { fill, index_entries: entries.len() as u32 - 1, time_entries: 0 }))
 }
 
-/// First offset of the segment that the checkpoint's recovery point lies in. Its file has to be there if it vouches for
-/// bytes in it, unless the log start has passed them since.
-fn vouched_base(dir: &Path, folder: &Folder, entry: &CheckpointEntry) -> Result<Offset, LogError> {
-    if entry.fill.size == 0 || folder.logs.contains_key(&entry.segment_base) {
-        return Ok(entry.segment_base);
+/// Whether the segment of the checkpoint's recovery point is gone although it vouches for bytes in it that the log start
+/// has not passed.
+fn is_missing(folder: &Folder, entry: &CheckpointEntry) -> bool {
+    entry.fill.size > 0
+        && !folder.logs.contains_key(&entry.segment_base)
+        && entry.log_start_offset < entry.fill.next_offset
+}
+
+/// First offset of the segment that the log ends in at the earliest, as the checkpoint has it.
+fn vouched_base(folder: &Folder, entry: &CheckpointEntry) -> Offset {
+    let there = entry.fill.size == 0 || folder.logs.contains_key(&entry.segment_base);
+    if there || folder.logs.range(entry.segment_base..).next().is_some() {
+        // Or it went, and a later one holds what came after.
+        return entry.segment_base;
     }
-    if entry.log_start_offset < entry.fill.next_offset {
-        let file = names::file_name(entry.segment_base, FileKind::Log);
-        return Err(LogError::BadFolder { path: dir.to_path_buf(), why: format!("{file} is missing") });
-    }
-    if folder.logs.range(entry.segment_base..).next().is_some() {
-        // It went below the log start, and a later one holds what came after.
-        return Ok(entry.segment_base);
-    }
-    Ok(entry.log_start_offset)
+    // No offset that was vouched for is given away again.
+    entry.log_start_offset.max(entry.fill.next_offset)
 }
 
 async fn scan_tail(
@@ -255,7 +300,7 @@ async fn scan_tail(
     len: u64,
     from: &ScanFrom,
     history: &EpochHistory,
-) -> Result<SegmentScan, LogError> {
+) -> Result<(SegmentScan, EndReason), LogError> {
     home.probe().await?;
     let file = DirectFile::open(&path(dir, base, FileKind::Log), OpenMode::ReadWrite).await?;
     let epoch = match from.fill.size {
@@ -263,12 +308,13 @@ async fn scan_tail(
         _ => history.of_offset(Offset(from.fill.next_offset.0 - 1)),
     };
     let epoch = epoch.unwrap_or(LeaderEpoch::UNKNOWN);
-    let mut scan = SegmentScan::new(base, from.fill, epoch, spec.config.index_interval_bytes);
+    let scan = SegmentScan::new(base, from.fill, epoch, spec.config.index_interval_bytes);
+    let mut scan = scan.with_gaps(spec.config.gaps || spec.config.compact);
     if active(Mutant::TailCrcUnchecked) {
         scan = scan.headers_only();
     }
     let mut window = RECOVERY_FIRST_READ;
-    loop {
+    let end = loop {
         let left = len - scan.position();
         let ask = window.min(left as usize);
         let bytes = file.read(scan.position(), ask).await?;
@@ -276,15 +322,15 @@ async fn scan_tail(
         let left = if bytes.len() < ask { bytes.len() as u64 } else { left };
         match scan.feed(&bytes, left) {
             Step::Need(need) => window = need.max(SCAN_WINDOW),
-            Step::End(_) => break,
+            Step::End(why) => break why,
         }
-    }
+    };
     if scan.fill.size > from.fill.size {
         // Written but perhaps not synced before the crash: synced before anyone may count on it.
         file.fdatasync().await?;
     }
     file.close().await?;
-    Ok(scan)
+    Ok((scan, end))
 }
 
 async fn assemble(
@@ -295,15 +341,18 @@ async fn assemble(
     history: EpochHistory,
     recovered: RecoveredTail,
 ) -> Result<State, LogError> {
-    let RecoveredTail { active, scan, from } = recovered;
+    let RecoveredTail { active, scan, from, .. } = recovered;
     let end = active.fill.next_offset;
     let base = active.base_offset;
     let closed = closed_segments(&folder.listing, base);
     let first = closed.first().map_or(base, |s| s.base_offset);
-    let log_start = entry.as_ref().map_or(first, |e| e.log_start_offset.max(first)).min(end);
+    // It is durable before a file goes: where the first file begins behind it, records are missing, and the log start does
+    // not hide that.
+    let log_start = entry.as_ref().map_or(first, |e| e.log_start_offset).min(end);
     let mut state = State::new(spec, active, log_start);
     state.closed_count = closed.len() as u32;
     state.closed_bytes = closed.iter().map(|s| s.size).sum();
+    state.was_cleaned = folder.listing.iter().any(|entry| entry.name == POINT_FILE);
     state.closed = Some(closed);
     state.epochs = history;
     for epoch in scan.iter().flat_map(|s| &s.epochs) {

@@ -11,7 +11,7 @@ use super::{PartitionLog, State};
 use crate::error::LogError;
 use crate::format::names::FileKind;
 use crate::mutants::{Mutant, active};
-use crate::segment::path;
+use crate::segment::{NO_TIMESTAMP, path};
 
 /// What a check removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +52,7 @@ impl PartitionLog {
         let limit = self.retention_limit();
         let mut over = self.bytes_over_retention();
         let mut expired = Vec::new();
+        let mut appended_ms = i64::MIN;
         for segment in self.closed_refs() {
             if segment.next_offset > limit {
                 break;
@@ -59,8 +60,15 @@ impl PartitionLog {
             let by_start = segment.next_offset <= log_start;
             let by_size = config.cleanup_delete && over >= segment.size;
             let by_time = config.cleanup_delete && config.retention_ms >= 0 && !by_start && !by_size && {
-                let written_ms = effective_ms(self.max_timestamp_of(segment).await?, self.modified_ms(segment).await?);
-                now_ms.saturating_sub(written_ms) > config.retention_ms
+                // What cannot be read has no timestamps: damage holds nothing back.
+                let max_timestamp_ms = self.max_timestamp_of(segment).await.unwrap_or(NO_TIMESTAMP);
+                let modified_ms = self.modified_ms(segment).await?;
+                // The clock was set back meanwhile: not older than what was appended before.
+                let written_ms = effective_ms(max_timestamp_ms, modified_ms.max(appended_ms));
+                if modified_ms <= now_ms {
+                    appended_ms = appended_ms.max(modified_ms);
+                }
+                self.age_ms(segment.base_offset, written_ms, now_ms) > config.retention_ms
             };
             if !(by_start || by_size || by_time) {
                 break;
@@ -69,6 +77,18 @@ impl PartitionLog {
             expired.push(segment);
         }
         Ok(expired)
+    }
+
+    /// How long ago a segment was written. By a clock that has been ahead, or is behind now, it would not have been yet: then
+    /// the time counts for which this process has seen it so, which neither deletes early nor keeps for ever.
+    fn age_ms(&self, base: Offset, written_ms: i64, now_ms: i64) -> i64 {
+        let mut ahead = self.ahead_since_ms.borrow_mut();
+        if written_ms <= now_ms {
+            ahead.remove(&base);
+            return now_ms.saturating_sub(written_ms);
+        }
+        let since_ms = *ahead.entry(base).or_insert_with(clock::now_ms);
+        clock::now_ms() - since_ms
     }
 
     fn bytes_over_retention(&self) -> u64 {
@@ -87,7 +107,8 @@ impl PartitionLog {
         let (active, config) = (&state.active, &state.config);
         let full = active.fill.size > 0 && state.draining.is_empty() && active.fill.next_offset <= limit;
         let written_ms = effective_ms(active.fill.max_timestamp_ms, active.last_append_ms);
-        let by_time = config.retention_ms >= 0 && now_ms.saturating_sub(written_ms) > config.retention_ms;
+        let by_time =
+            config.retention_ms >= 0 && self.age_ms(active.base_offset, written_ms, now_ms) > config.retention_ms;
         full && config.cleanup_delete && !self.closed.get() && (by_time || over >= active.fill.size)
     }
 
@@ -172,6 +193,7 @@ impl PartitionLog {
             self.shard.memory.forget_segment((self.id, segment.base_offset));
             drop(self.shard.shared_files.remove((self.id, segment.base_offset)));
             self.forget_direct_file(segment.base_offset);
+            self.ahead_since_ms.borrow_mut().remove(&segment.base_offset);
         }
         let bases: Vec<Offset> = gone.iter().map(|s| s.base_offset).collect();
         if !bases.is_empty() {
@@ -200,10 +222,13 @@ impl PartitionLog {
             if !self.to_unlink.borrow_mut().remove(base) {
                 continue;
             }
+            // Whoever builds an index of it anew has finished, or will see that it is gone.
+            self.lock_indexes().await;
             for kind in [FileKind::Log, FileKind::Index, FileKind::TimeIndex, FileKind::TxnIndex] {
                 // What cannot be removed now is below the log start and goes after a later start that lists the folder.
                 let _ = fs::remove_file(&path(self.dir(), *base, kind)).await;
             }
+            self.unlock_indexes();
         }
     }
 

@@ -58,6 +58,8 @@ pub(crate) fn roll(state: &mut State, now_ms: i64) {
     if state.config.segment_jitter_ms > 0 {
         fresh.jitter_ms = (random::u64() % state.config.segment_jitter_ms.unsigned_abs()) as i64;
     }
+    // A clock that was set back makes no segment older than the one before it.
+    fresh.last_append_ms = fresh.last_append_ms.max(state.active.last_append_ms);
     // A partition that filled a segment fills the next at the same rate.
     fresh.preallocate = state.active.preallocate;
     let old = std::mem::replace(&mut state.active, fresh);
@@ -151,10 +153,7 @@ impl PartitionLog {
         self.forget_direct_file(segment.base_offset);
         self.in_segment(segment.base_offset, segment.size);
         self.advance_durable(segment.next_offset);
-        // The segment is sealed whatever comes of this. A failure keeps the older point and leaves the history dirty.
-        if self.save_epochs_if_dirty(true).await.is_ok() {
-            self.put_recovery_point(segment.next_offset, Fill::empty(segment.next_offset), 0, 0);
-        }
+        self.put_recovery_point(segment.next_offset, Fill::empty(segment.next_offset), 0, 0);
         Ok(())
     }
 
@@ -192,6 +191,9 @@ impl PartitionLog {
         let entries = time_index::encode(&times);
         fs::write_tail(&path(self.dir(), base, FileKind::TimeIndex), at, entries, true).await?;
         fs::sync_dir(self.dir()).await?;
+        // A start after a crash scans the last segment only: leaderships that began in this one are known from the file. Under
+        // the index lock, as every save beside others: they are written aside under one name.
+        self.save_epochs_if_dirty(true).await?;
         Ok(ClosedSegment {
             base_offset: base,
             next_offset: segment.fill.next_offset,

@@ -29,17 +29,29 @@ impl HeaderScan {
     /// The next batch's header; `None` at the log's end.
     pub async fn next(&mut self) -> Result<Option<BatchHeader>, LogError> {
         // A read may find nothing where compaction left a gap.
-        while self.ready.is_empty() && self.fill().await? {}
+        while self.ready.is_empty() && self.next_offset < self.log.log_end_offset() {
+            let before = self.next_offset;
+            self.fill().await?;
+            if self.next_offset == before {
+                break;
+            }
+        }
         Ok(self.ready.pop_front())
     }
 
-    /// Gives whether the scan moved on.
-    async fn fill(&mut self) -> Result<bool, LogError> {
-        if self.next_offset >= self.log.log_end_offset() {
-            return Ok(false);
-        }
+    async fn fill(&mut self) -> Result<(), LogError> {
         let limits = ReadLimits { max_bytes: IO_MAX as usize, min_one_batch: true, upper_bound: Offset(i64::MAX) };
-        let read = self.log.read(self.next_offset, limits).await?;
+        let read = match self.log.read(self.next_offset, limits).await {
+            Ok(read) => read,
+            // What the lost records said of their producers is lost with them; the rest still counts.
+            Err(error) => match self.log.damage_at(self.next_offset) {
+                Some(damage) => {
+                    self.next_offset = damage.to_offset;
+                    return Ok(());
+                }
+                None => return Err(error),
+            },
+        };
         for slice in &read.slices {
             let bytes = slice.load().await?;
             let mut rest = &bytes[..];
@@ -49,8 +61,7 @@ impl HeaderScan {
                 rest = &rest[batch.header.size()..];
             }
         }
-        let moved = read.next_offset > self.next_offset;
-        self.next_offset = read.next_offset;
-        Ok(moved)
+        self.next_offset = self.next_offset.max(read.next_offset);
+        Ok(())
     }
 }

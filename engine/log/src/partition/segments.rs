@@ -4,6 +4,7 @@ use model::Offset;
 use runtime::{SharedFile, fs};
 
 use super::{PartitionLog, State};
+use crate::compact::POINT_FILE;
 use crate::error::LogError;
 use crate::format::names::{FileKind, parse_file_name};
 use crate::limits::SEGMENTS_MAX;
@@ -67,6 +68,7 @@ impl PartitionLog {
             }
             state.closed_count = closed.len() as u32;
             state.closed_bytes = closed.iter().map(|s| s.size).sum();
+            state.was_cleaned |= listing.iter().any(|entry| entry.name == POINT_FILE);
             state.closed = Some(closed);
             return Ok(());
         }
@@ -86,10 +88,11 @@ impl PartitionLog {
         };
         match found.or_else(|| self.open_segment_of(offset)) {
             Some(segment) => Ok(segment),
-            None => Err(LogError::BadFolder {
-                path: self.dir().to_path_buf(),
-                why: format!("the segment that holds offset {offset} is missing"),
-            }),
+            None => {
+                self.mark_missing(offset);
+                let why = format!("the segment that holds offset {offset} is missing");
+                Err(LogError::BadFolder { path: self.dir().to_path_buf(), why })
+            }
         }
     }
 

@@ -96,9 +96,10 @@ impl PartitionLog {
             me.lock_indexes().await;
             let still_open = me.state.borrow().active.base_offset == base;
             let flushed = if still_open { me.flush_active_indexes(true).await } else { Ok(()) };
+            let saved = me.save_epochs_if_dirty(true).await;
             me.unlock_indexes();
             // A failure keeps the older point: more to scan after a crash, nothing lost.
-            if flushed.is_ok() && still_open && me.save_epochs_if_dirty(true).await.is_ok() {
+            if flushed.is_ok() && still_open && saved.is_ok() {
                 // Sealed meanwhile: the next segment's beginning is the point by now, and this one would be a step back.
                 if me.state.borrow().open_segment(base).is_some() {
                     me.put_recovery_point(base, fill, index, times);

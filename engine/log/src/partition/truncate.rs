@@ -53,13 +53,16 @@ impl PartitionLog {
             self.me().poison(&LogError::Storage(error.to_string().into()));
             return Err(error);
         }
-        self.save_epochs_if_dirty(true).await
+        Ok(())
     }
 
     async fn cut_durably(&self, segment: SegmentRef, scan: SegmentScan) -> Result<(), LogError> {
         self.cut_files(segment, &scan).await?;
-        if self.take_cut(segment, scan) {
-            // Otherwise a start after a crash would hide what is appended below the old one.
+        // Leaderships go after the records, of which a crash may leave some; and before the next append, which may be of one
+        // that goes. The log start may have come down: a start after a crash would hide what is appended below the old one.
+        let goes = self.take_cut(segment, scan);
+        self.save_epochs_if_dirty(true).await?;
+        if goes {
             self.put_checkpoint_entry();
             self.home.flush().await?;
         }
@@ -71,7 +74,7 @@ impl PartitionLog {
         let base = segment.base_offset;
         let interval = self.config().index_interval_bytes;
         let scan = SegmentScan::new(base, Fill::empty(base), LeaderEpoch::UNKNOWN, interval);
-        let mut scan = scan.headers_only().stop_before(offset);
+        let mut scan = scan.headers_only().with_gaps(self.may_have_gaps()).stop_before(offset);
         let file = self.direct_file(base, false).await?;
         let mut window = SCAN_WINDOW;
         loop {
@@ -89,14 +92,11 @@ impl PartitionLog {
         }
     }
 
-    /// Epochs, snapshots and the recovery point no longer reach beyond the cut, durably.
+    /// Snapshots and the recovery point no longer reach beyond the cut, durably.
     async fn vouch_for_less(&self, scan: &SegmentScan) -> Result<(), LogError> {
         let end = scan.fill.next_offset;
         let (late, base): (Vec<Offset>, Offset) = {
             let mut state = self.state.borrow_mut();
-            if state.epochs.truncate_from_end(end) {
-                state.epochs_dirty = true;
-            }
             let late = state.snapshots.extract_if(.., |s| *s > end).collect();
             (late, scan.base_offset())
         };
@@ -104,7 +104,6 @@ impl PartitionLog {
             fs::remove_file(&path(self.dir(), snapshot, FileKind::Snapshot)).await?;
         }
         fs::sync_dir(self.dir()).await?;
-        self.save_epochs_if_dirty(true).await?;
         self.put_recovery_point(base, Fill::empty(base), 0, 0);
         if active(Mutant::TruncationUnsynced) {
             return Ok(());
@@ -136,16 +135,18 @@ impl PartitionLog {
         Ok(())
     }
 
-    /// Gives whether the log start came down with the end: the batch that held it is gone.
+    /// Gives whether the checkpoint has to know of it: leaderships went, or the log start came down with the end, whose batch
+    /// is gone.
     fn take_cut(&self, segment: SegmentRef, scan: SegmentScan) -> bool {
         self.drop_tail();
+        self.forget_damage_from(scan.fill.next_offset);
         // Readers may have opened again what was removed, or be about to keep what they read of it.
         self.cuts.set(self.cuts.get() + 1);
         close_files(self.shard.files.remove_log(self.id));
         self.shard.memory.forget_log(self.id);
         drop(self.shard.shared_files.remove_log(self.id));
         let end = scan.fill.next_offset;
-        let start_came_down = {
+        let goes = {
             let mut state = self.state.borrow_mut();
             let now_ms = state.active.last_append_ms;
             let mut active = OpenSegment::fresh(segment.base_offset, now_ms);
@@ -166,10 +167,12 @@ impl PartitionLog {
             state.snapshot_mark = (segment.base_offset, state.active.fill.size);
             let start_came_down = end < state.log_start;
             state.log_start = state.log_start.min(end);
-            start_came_down
+            let leaderships_went = state.epochs.truncate_from_end(end);
+            state.epochs_dirty |= leaderships_went;
+            start_came_down || leaderships_went
         };
         self.written.reset(end);
         self.durable.reset(end);
-        start_came_down
+        goes
     }
 }

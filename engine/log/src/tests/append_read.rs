@@ -163,7 +163,7 @@ fn unusable_bytes_are_refused() {
     run(|| async {
         let temp = TempDir::new("log-bad-batch");
         let node = Node::start(temp.path()).await;
-        let log = node.open("t", LogConfig::default()).await;
+        let log = node.open("t", LogConfig { gaps: true, ..LogConfig::default() }).await;
         let good = batch(&[1]);
         let longer = [good.clone(), vec![0]].concat();
         for bad in [&good[..60], &good[..good.len() - 1], &longer, &[]] {
@@ -232,7 +232,7 @@ fn a_leaders_batch_too_far_behind_the_end_is_refused() {
     run(|| async {
         let temp = TempDir::new("log-far-offset");
         let node = Node::start(temp.path()).await;
-        let log = node.open("t", LogConfig::default()).await;
+        let log = node.open("t", LogConfig { gaps: true, ..LogConfig::default() }).await;
         put(&log, &batch(&[1])).await;
         let mut far = batch(&[2]);
         for (base, fits) in [(i64::from(i32::MAX) + 2, false), (i64::from(i32::MAX) + 1, true)] {

@@ -130,7 +130,7 @@ fn the_index_of_a_segment_is_looked_at_anew_once_it_is_closed() {
         log.flush_active_indexes(false).await.unwrap();
         log.unlock_indexes();
         let segment = log.segment_of(Offset(3)).await.unwrap();
-        log.start_position(segment, Offset(3)).await.unwrap();
+        log.start_entry(segment, Offset(3)).await.unwrap();
         assert!(log.shard.memory.indexes.get((log.id, Offset(0))).is_some());
         while log.segment_count() == 1 {
             put(&log, &batch_of(&[9], 300)).await;
@@ -140,7 +140,8 @@ fn the_index_of_a_segment_is_looked_at_anew_once_it_is_closed() {
         let last = Offset(log.log_end_offset().0 - 2);
         let segment = log.segment_of(last).await.unwrap();
         assert!(!segment.open);
-        assert!(segment.size - log.start_position(segment, last).await.unwrap() < 1200);
+        let entry = log.start_entry(segment, last).await.unwrap().unwrap();
+        assert!(segment.size - (entry.position as u64) < 1200);
         drop(log);
         node.stop().await;
     });

@@ -42,6 +42,7 @@ fn table(records: &[Seen]) -> BTreeMap<&str, &str> {
 }
 
 async fn check(log: &PartitionLog, written: &[Seen]) {
+    log.settle().await.unwrap();
     log.drop_tail();
     let read = records(log).await;
     let mut all = written.iter();

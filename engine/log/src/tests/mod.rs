@@ -2,21 +2,25 @@
 #![allow(clippy::unwrap_used)]
 
 mod append_read;
+mod clock_jumps;
 mod closed_reads;
 mod compaction;
 mod compaction_crash;
 mod compaction_limits;
 mod compaction_model;
 mod compaction_races;
+mod damage;
 mod device;
 mod journal;
 mod model_test;
 mod produce_state;
 mod recovery;
+mod recovery_exhaustive;
 mod reserve;
 mod resources;
 mod retention;
 mod roll;
+mod scrub;
 mod starts;
 mod storage_errors;
 mod time_lookup;

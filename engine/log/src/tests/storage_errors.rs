@@ -263,7 +263,7 @@ fn a_cut_that_fails_half_way_lets_nothing_be_appended_behind_it() {
 fn an_error_of_the_folder_marks_it_and_one_of_a_file_does_not() {
     run(|| async {
         let temp = TempDir::new("log-folder-fails");
-        let node = Node::start(temp.path()).await;
+        let node = Node::start_direct(temp.path()).await;
         let (log, other) = (node.open("t", LogConfig::default()).await, node.open("other", LogConfig::default()).await);
         put(&log, &batch(&[1])).await;
         put(&other, &batch(&[1])).await;
@@ -312,7 +312,7 @@ fn a_folder_that_was_taken_away_is_noticed() {
 fn a_stop_is_clean_for_each_folder_by_itself() {
     run(|| async {
         let (temp, second) = (TempDir::new("log-clean-one"), TempDir::new("log-clean-two"));
-        let node = Node::start(temp.path()).await;
+        let node = Node::start_direct(temp.path()).await;
         let dir = DataDir::open(second.path()).await.unwrap();
         let log = node.open("t", LogConfig::default()).await;
         let mut spec = node.spec("elsewhere", LogConfig::default());
@@ -331,5 +331,158 @@ fn a_stop_is_clean_for_each_folder_by_itself() {
         drop((node, dir, failed));
         assert!(!DataDir::open(temp.path()).await.unwrap().was_clean());
         assert!(DataDir::open(second.path()).await.unwrap().was_clean());
+    });
+}
+
+/// Puts a folder where a file has to be made, so that making it fails.
+fn obstruct(path: &Path) {
+    std::fs::create_dir_all(path.join("in the way")).unwrap();
+}
+
+#[test]
+fn an_index_that_cannot_be_written_poisons_its_partition_alone() {
+    run(|| async {
+        for kind in ["index", "timeindex"] {
+            let temp = TempDir::new("log-index-fails");
+            let node = Node::start(temp.path()).await;
+            let config = LogConfig { segment_bytes: 200, ..LogConfig::default() };
+            let (log, other) = (node.open("t", config).await, node.open("other", config).await);
+            put(&log, &batch_of(&[1], 100)).await;
+            obstruct(&segment_file(log.dir(), 0, kind));
+            // It rolls, and the old segment cannot be sealed: what was durable is served, nothing follows.
+            let second = append(&log, &batch_of(&[2], 100));
+            assert!(matches!(log.wait_durable(second.next_offset).await, Err(LogError::Storage(_))), "{kind}");
+            assert_eq!(read(&log, 0, everything()).await.unwrap(), vec![(0, 1)]);
+            put(&other, &batch_of(&[1], 100)).await;
+            put(&other, &batch_of(&[1], 100)).await;
+            assert_eq!(node.shard.stats().unwritten_bytes, 0);
+            assert!(node.shard.stop_clean().await.is_err());
+            std::fs::remove_dir_all(segment_file(log.dir(), 0, kind)).unwrap();
+            drop((log, other, node));
+            let node = Node::start(temp.path()).await;
+            let log = node.open("t", config).await;
+            let found = read_all(&log, 0, 1 << 20).await;
+            assert_eq!(found[0], (0, 1));
+            put(&log, &batch_of(&[3], 100)).await;
+            drop(log);
+            node.stop().await;
+        }
+    });
+}
+
+#[test]
+fn leaderships_that_cannot_be_saved_stop_the_roll_that_counts_on_them() {
+    run(|| async {
+        let temp = TempDir::new("log-epochs-fail");
+        let node = Node::start(temp.path()).await;
+        let config = LogConfig { segment_bytes: 200, ..LogConfig::default() };
+        let log = node.open("t", config).await;
+        put(&log, &batch_of(&[1], 100)).await;
+        obstruct(&log.dir().join("leader-epoch-checkpoint.tmp"));
+        let second = append(&log, &batch_of(&[2], 100));
+        assert!(matches!(log.wait_durable(second.next_offset).await, Err(LogError::Storage(_))));
+        assert_eq!(read(&log, 0, everything()).await.unwrap(), vec![(0, 1)]);
+        std::fs::remove_dir_all(log.dir().join("leader-epoch-checkpoint.tmp")).unwrap();
+        drop(log);
+        node.crash().await;
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", config).await;
+        assert_eq!(log.latest_epoch(), Some(EPOCH));
+        put(&log, &batch_of(&[2], 100)).await;
+        drop(log);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_renamed_delays_what_counts_on_it_and_nothing_else() {
+    run(|| async {
+        let temp = TempDir::new("log-rename-fails");
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", LogConfig { segment_bytes: 200, ..LogConfig::default() }).await;
+        put(&log, &batch_of(&[1], 100)).await;
+        log.settle().await.unwrap();
+        log.home.flush().await.unwrap();
+        // Renaming a file over a folder that holds something fails.
+        let part = temp.path().join("ringlog.checkpoint.0");
+        std::fs::remove_file(&part).ok();
+        obstruct(&part);
+        // Recovery points stay where they are; acknowledging goes on, rolls included.
+        for i in 0..4 {
+            put(&log, &batch_of(&[i], 100)).await;
+        }
+        assert!(log.segment_count() > 1 && log.failure().is_none());
+        assert!(
+            log.delete_records_before(Offset(2)).await.is_err(),
+            "a log start that is not on disk is not acknowledged"
+        );
+        assert!(segment_file(log.dir(), 0, "log").exists(), "nor is anything unlinked for it");
+        std::fs::remove_dir_all(&part).unwrap();
+        assert_eq!(log.delete_records_before(Offset(2)).await.unwrap(), Offset(2));
+        drop(log);
+        node.stop().await;
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        assert_eq!(read_all(&log, 2, 1 << 20).await, vec![(2, 1), (3, 1), (4, 1)]);
+        drop(log);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn a_file_that_cannot_be_unlinked_stays_without_harm() {
+    run(|| async {
+        let temp = TempDir::new("log-unlink-fails");
+        let node = Node::start(temp.path()).await;
+        let config = LogConfig { segment_bytes: 200, file_delete_delay_ms: 0, ..LogConfig::default() };
+        let log = node.open("t", config).await;
+        for i in 0..5 {
+            put(&log, &batch_of(&[i], 100)).await;
+        }
+        log.settle().await.unwrap();
+        // A folder is not removed as a file is.
+        let stuck = segment_file(log.dir(), 0, "index");
+        std::fs::remove_file(&stuck).ok();
+        obstruct(&stuck);
+        log.delete_records_before(Offset(3)).await.unwrap();
+        let started = runtime::clock::now_ms();
+        while segment_file(log.dir(), 2, "log").exists() {
+            assert!(runtime::clock::now_ms() - started < 5000, "the others do not go");
+            runtime::clock::sleep(std::time::Duration::from_millis(2)).await;
+        }
+        assert!(log.failure().is_none());
+        put(&log, &batch_of(&[9], 100)).await;
+        drop(log);
+        node.crash().await;
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", config).await;
+        assert_eq!((log.log_start_offset(), log.log_end_offset()), (Offset(3), Offset(6)));
+        assert_eq!(read_all(&log, 3, 1 << 20).await.len(), 3);
+        assert!(stuck.exists());
+        drop(log);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn a_folder_whose_name_cannot_be_synced_acknowledges_nothing() {
+    run(|| async {
+        let temp = TempDir::new("log-folder-fails");
+        let node = Node::start(temp.path()).await;
+        let (log, other) = (node.open("t", LogConfig::default()).await, node.open("other", LogConfig::default()).await);
+        // A file has the folder's name: it can be neither made nor synced.
+        std::fs::write(temp.path().join("t-0"), b"in the way").unwrap();
+        let first = append(&log, &batch(&[1]));
+        assert!(matches!(log.wait_durable(first.next_offset).await, Err(LogError::Storage(_))));
+        assert_eq!(log.durable_end(), Offset(0));
+        put(&other, &batch(&[1])).await;
+        std::fs::remove_file(temp.path().join("t-0")).unwrap();
+        drop((log, other));
+        node.crash().await;
+        let node = Node::start(temp.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        assert_eq!(put(&log, &batch(&[1])).await.base_offset, Offset(0));
+        drop(log);
+        node.stop().await;
     });
 }

@@ -122,6 +122,10 @@ pub struct TopicsConfig {
     pub auto_create: bool,
     pub delete_enabled: bool,
     pub retention_check_interval_ms: i64,
+    /// 0: never.
+    pub scrub_interval_ms: i64,
+    /// Per shard.
+    pub scrub_max_bytes_per_s: u64,
     pub describe_max_partitions: usize,
 }
 
@@ -367,6 +371,8 @@ impl Reader<'_> {
             auto_create: self.flag("auto.create.topics.enable"),
             delete_enabled: self.flag("delete.topic.enable"),
             retention_check_interval_ms: self.number("log.retention.check.interval.ms"),
+            scrub_interval_ms: self.number("ringlog.scrub.interval.ms"),
+            scrub_max_bytes_per_s: self.size("ringlog.scrub.max.bytes.per.second") as u64,
             describe_max_partitions: self.size("max.request.partition.size.limit"),
         }
     }

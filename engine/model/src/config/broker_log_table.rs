@@ -134,6 +134,24 @@ pub(super) const LOG: &[Property] = &[
     .unit(Unit::Ms)
     .at_least(0)
     .cluster_wide(),
+    broker(
+        "ringlog.scrub.interval.ms",
+        Kind::Long,
+        "Time in which all closed segments are read once, slowly, to find damage that nobody reads; 0 is never.",
+    )
+    .default("604800000")
+    .unit(Unit::Ms)
+    .at_least(0)
+    .cluster_wide(),
+    broker(
+        "ringlog.scrub.max.bytes.per.second",
+        Kind::Long,
+        "Bytes a second, per shard, that this reading does not exceed even if it takes longer then.",
+    )
+    .default("16777216")
+    .unit(Unit::Bytes)
+    .at_least(1)
+    .cluster_wide(),
     broker("ringlog.durability", Kind::String, DURABILITY_DOC).default("fsync").one_of(DURABILITY).cluster_wide(),
     broker("ringlog.produce.validation", Kind::String, VALIDATION_DOC)
         .default("header")

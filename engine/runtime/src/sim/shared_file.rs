@@ -67,6 +67,14 @@ impl SharedFile {
         self.read(position, len).await.map(|bytes| look(&bytes))
     }
 
+    /// The range, if all of it lies in the page cache.
+    pub fn read_resident(&self, position: u64, len: usize) -> Option<Vec<u8>> {
+        if !self.is_resident(position, len as u64) {
+            return None;
+        }
+        with(|world| world.disk.read(self.inner.inode, position, len)).ok().filter(|bytes| bytes.len() == len)
+    }
+
     /// Whether the range lies in the page cache.
     pub fn is_resident(&self, position: u64, len: u64) -> bool {
         with(|world| {

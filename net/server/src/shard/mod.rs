@@ -9,6 +9,7 @@ mod fetch;
 mod housekeeping;
 mod partitions;
 mod produce;
+mod scrub;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

@@ -37,7 +37,7 @@ Example:
 
 const DUMP_AFTER_HELP: &str = "\
 A line for each batch tells where it lies, its offsets, leader epoch, codec, timestamps, producer and sequence numbers, and
-whether its CRC holds. At the end of a partition stands what a start would keep of it and, in a data folder of this broker,
+whether its CRC holds. Offsets that are missing are damage, unless the topic is compacted. At the end of a partition stands what a start would keep of it and, in a data folder of this broker,
 from which recovery point it would scan. Damage is told and passed over.
 Nothing is ever written, and a broker may be running; its newest bytes may then look cut.
 
@@ -68,6 +68,9 @@ pub struct DumpArgs {
     /// No line for each sound batch.
     #[arg(long)]
     summary: bool,
+    /// The topic is or was compacted: offsets that are missing are no damage.
+    #[arg(long)]
+    compacted: bool,
     /// One JSON object a line.
     #[arg(long)]
     json: bool,
@@ -82,7 +85,7 @@ pub fn run(command: &LogCommand) -> Result<ExitCode, String> {
 }
 
 fn run_dump(args: &DumpArgs) -> Result<ExitCode, String> {
-    let detail = Detail { json: args.json, records: args.records, summary: args.summary };
+    let detail = Detail { json: args.json, records: args.records, summary: args.summary, compacted: args.compacted };
     let total = out::wants_progress(detail).then(|| args.paths.iter().map(|p| bytes_below(p)).sum());
     let mut to = BufWriter::new(io::stdout().lock());
     let mut out = Out::new(detail, &mut to, total);
@@ -112,10 +115,15 @@ fn dump(path: &Path, out: &mut Out<'_>) -> Result<(), Fail> {
     let names = folder::names(path)?;
     if folder::is_partition(&names) {
         let points = RecoveryPoints::above(path)?;
-        return folder::dump(path, &names, FolderLook { patience: PATIENT, points: points.as_ref() }, out);
+        return folder::dump(
+            path,
+            &names,
+            FolderLook { patience: PATIENT, points: points.as_ref(), gaps: out.detail.compacted },
+            out,
+        );
     }
     let points = RecoveryPoints::read(path, &names)?;
-    let look = FolderLook { patience: PATIENT, points: points.as_ref() };
+    let look = FolderLook { patience: PATIENT, points: points.as_ref(), gaps: out.detail.compacted };
     let mut partitions = 0;
     for name in names.iter().filter(|name| folder::topic_of(name).is_some() && path.join(name).is_dir()) {
         let inner = path.join(name);
@@ -161,16 +169,22 @@ fn dump_file(path: &Path, out: &mut Out<'_>) -> Result<(), Fail> {
 }
 
 fn dump_segment(path: &Path, base: model::Offset, dialect: Dialect, out: &mut Out<'_>) -> Result<(), Fail> {
-    match segment::dump(path, Look { base, dialect, patience: PATIENT, trusted: None }, out)? {
+    let folder = folder_name(path);
+    let gaps = folder::may_have_gaps(&folder, out.detail.compacted);
+    match segment::dump(path, Look { base, dialect, patience: PATIENT, trusted: None, gaps }, out)? {
         Some(_) => Ok(()),
         None => Err(Fail::Sentence(format!("{} is gone", path.display()))),
     }
 }
 
 fn dialect_of(file: &Path) -> Dialect {
+    Dialect::of_topic(folder::topic_of(&folder_name(file)).unwrap_or_default())
+}
+
+/// Of the folder that a file lies in.
+fn folder_name(file: &Path) -> String {
     let full = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
-    let folder = full.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
-    Dialect::of_topic(folder::topic_of(&folder).unwrap_or_default())
+    full.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Prints the entries, then checks them against the log beside it, if there is one.

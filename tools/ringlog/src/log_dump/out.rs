@@ -13,6 +13,8 @@ pub struct Detail {
     pub records: bool,
     /// No line for each batch.
     pub summary: bool,
+    /// Offsets that are missing are no damage.
+    pub compacted: bool,
 }
 
 pub struct Out<'a> {

@@ -91,7 +91,7 @@ impl Recovery {
         } else {
             None
         };
-        let then = if self.clean { "reading there fails" } else { "a start refuses the partition" };
+        let then = if self.clean { "reading there fails" } else { "a start refuses that range and goes on behind it" };
         what.map(|what| format!("the checkpoint vouches for {what}: {then}"))
     }
 

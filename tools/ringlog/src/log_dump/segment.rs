@@ -42,11 +42,13 @@ pub struct Look {
     pub patience: u32,
     /// Up to where a start would take it on trust.
     pub trusted: Option<Fill>,
+    /// Offsets may be missing: the topic is compacted.
+    pub gaps: bool,
 }
 
 /// Dumps the `.log` file at `path` and the indexes beside it. `None` when it is gone: retention took it.
 pub fn dump(path: &Path, look: Look, out: &mut Out<'_>) -> Result<Option<Segment>, Fail> {
-    let Look { base, dialect, patience, trusted } = look;
+    let Look { base, dialect, patience, trusted, gaps } = look;
     let cannot = |e| Fail::Sentence(format!("{} cannot be read: {e}", path.display()));
     // Indexes first: what they point to by then is in the log.
     let mut indexes = read_indexes(path, base, out)?;
@@ -54,6 +56,9 @@ pub fn dump(path: &Path, look: Look, out: &mut Out<'_>) -> Result<Option<Segment
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(cannot)?,
     };
+    if !gaps {
+        walk = walk.without_gaps();
+    }
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let len = walk.len();
     out.item(|| format!("  segment {name}, {len} bytes"), || json!({ "type": "segment", "file": name, "bytes": len }))?;

@@ -13,13 +13,19 @@ use log::limits::{MAX_BATCH, SCAN_WINDOW};
 use model::batch::HEADER_LEN;
 use model::{BatchError, BatchHeader, BatchView, LeaderEpoch, Offset};
 
-/// Bytes whose CRC is computed in one search for the next batch behind damage: hostile bytes must not make it endless.
+/// Bytes whose CRC is computed in one search for the next batch behind damage, and in one file: so many times its length, and
+/// so many more. Hostile bytes, each place of them a header that claims a large batch, must not make it endless.
 const SEARCH_CRC_BYTES: u64 = 256 << 20;
+const FILE_CRC_TIMES: u64 = 4;
+const FILE_CRC_MORE: u64 = 16 << 20;
 /// How long since the last write a broker may still be at it, and the time between two looks.
 const JUST_WRITTEN: Duration = Duration::from_secs(5);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// Looks again in one file, where the caller expects a writer.
 pub const PATIENT: u32 = 20;
+
+/// What to do when that is no damage.
+pub const GAPS_HINT: &str = "give --compacted if the topic is or was compacted";
 
 /// What stands at one place of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +59,12 @@ pub struct Walk {
     next_offset: Offset,
     last_epoch: LeaderEpoch,
     looks_left: u32,
+    /// Offsets may be missing between batches.
+    gaps: bool,
+    /// What stood before is damaged: what has to follow is not known.
+    doubt: bool,
+    /// Bytes whose CRC may still be computed.
+    crc_left: u64,
     window_at: u64,
     window: Vec<u8>,
     batch: Vec<u8>,
@@ -71,10 +83,20 @@ impl Walk {
             next_offset: base_offset,
             last_epoch: LeaderEpoch::UNKNOWN,
             looks_left: patience,
+            gaps: true,
+            doubt: false,
+            crc_left: len.saturating_mul(FILE_CRC_TIMES).saturating_add(FILE_CRC_MORE),
             window_at: 0,
             window: Vec::new(),
             batch: Vec::new(),
         })
+    }
+
+    /// Tells offsets that are missing between batches as damage: compaction alone takes records out.
+    #[must_use]
+    pub fn without_gaps(mut self) -> Walk {
+        self.gaps = false;
+        self
     }
 
     pub fn len(&self) -> u64 {
@@ -100,6 +122,7 @@ impl Walk {
                 Found::Preallocated { .. } | Found::End => true,
             };
             if sound || !self.wait_for_writer()? {
+                self.doubt = !sound;
                 return Ok(found);
             }
             (self.position, self.next_offset, self.last_epoch) = place;
@@ -142,6 +165,10 @@ impl Walk {
         if size > left {
             return self.damage(position, format!("a batch of {size} bytes is cut after {left}"));
         }
+        if size > self.crc_left {
+            return self.give_up(position);
+        }
+        self.crc_left -= size;
         self.read_batch(position, header.size())?;
         let view = BatchView { header, bytes: &self.batch };
         let mut problems: Vec<String> = view.check_crc().err().map(|why| why.to_string()).into_iter().collect();
@@ -164,6 +191,10 @@ impl Walk {
         }
         if header.base_offset < self.next_offset {
             return Some(format!("offset {} comes after {}", header.base_offset, self.next_offset.0 - 1));
+        }
+        if !self.gaps && !self.doubt && header.base_offset > self.next_offset {
+            let (first, last) = (self.next_offset, header.base_offset.0 - 1);
+            return Some(format!("offsets {first} to {last} are missing before it ({GAPS_HINT})"));
         }
         if header.leader_epoch < self.last_epoch {
             return Some(format!("leader epoch {} comes after {}", header.leader_epoch, self.last_epoch));
@@ -202,6 +233,16 @@ impl Walk {
         Ok(Found::Preallocated { position, bytes: self.len - position })
     }
 
+    /// The rest of the file is not looked at.
+    fn give_up(&mut self, position: u64) -> io::Result<Found> {
+        self.position = self.len;
+        let why = format!(
+            "its damaged places claim so many large batches that CRCs of {FILE_CRC_TIMES} times the file's length were \
+             computed; the rest is not looked at"
+        );
+        Ok(Found::Damage { position, until: self.len, why })
+    }
+
     fn damage(&mut self, position: u64, why: String) -> io::Result<Found> {
         self.damage_until(position, position + 1, why)
     }
@@ -226,6 +267,12 @@ impl Walk {
             };
             let position = at + i as u64;
             if size as u64 <= self.len - position {
+                if size as u64 > self.crc_left {
+                    // The next look says so.
+                    self.crc_left = 0;
+                    return Ok(position);
+                }
+                self.crc_left -= size as u64;
                 spent += size as u64;
                 self.read_batch(position, size)?;
                 if BatchView::parse(&self.batch).is_ok_and(|view| view.check_crc().is_ok()) {

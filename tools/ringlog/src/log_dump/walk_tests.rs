@@ -138,3 +138,51 @@ fn a_batch_that_is_being_written_is_waited_for() {
     assert_eq!(walk.next().unwrap(), Found::End);
     writer.join().unwrap();
 }
+
+#[test]
+fn hostile_headers_do_not_make_the_walk_endless() {
+    // Each 64 bytes a header that fits and claims nearly all of what follows.
+    let total = 8 << 20;
+    let mut bytes = Vec::with_capacity(total);
+    while bytes.len() < total {
+        let mut head = batch(0, 1);
+        head.truncate(64);
+        let claimed = (total - bytes.len()).saturating_sub(112).max(49) as i32;
+        head[8..12].copy_from_slice(&claimed.to_be_bytes());
+        bytes.extend_from_slice(&head);
+    }
+    let dir = TempDir::new("walk-hostile");
+    let path = dir.path().join("x.log");
+    std::fs::write(&path, &bytes).unwrap();
+    let mut walk = Walk::open(&path, Offset::ZERO, 0).unwrap();
+    let mut places = 0;
+    let mut last = String::new();
+    loop {
+        match walk.next().unwrap() {
+            Found::Damage { why, .. } => last = why,
+            Found::End => break,
+            _ => {}
+        }
+        places += 1;
+        assert!(places < 1000);
+    }
+    assert!(last.contains("the rest is not looked at"), "{last}");
+}
+
+#[test]
+fn missing_offsets_are_damage_unless_the_topic_is_compacted() {
+    let bytes = [batch(0, 2), batch(5, 2), batch(7, 1)].concat();
+    let dir = TempDir::new("walk-gaps");
+    let path = dir.path().join("x.log");
+    std::fs::write(&path, &bytes).unwrap();
+    let problems = |mut walk: Walk| {
+        let mut all = Vec::new();
+        while let Found::Batch { problems, .. } = walk.next().unwrap() {
+            all.push(problems.len());
+        }
+        all
+    };
+    assert_eq!(problems(Walk::open(&path, Offset::ZERO, 0).unwrap()), [0, 0, 0]);
+    // Told once: what stands behind the gap is where it has to be.
+    assert_eq!(problems(Walk::open(&path, Offset::ZERO, 0).unwrap().without_gaps()), [0, 1, 0]);
+}

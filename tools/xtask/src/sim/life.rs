@@ -202,6 +202,11 @@ async fn open(shared: &Shared, dir: &Arc<DataDir>, shard: &Rc<LogShard>, number:
                 snapshot.is_none_or(|at| at <= end),
                 "a snapshot of {snapshot:?} is given to a log that ends at {end}"
             );
+            let marks = opened.log.damaged_ranges();
+            assert!(
+                marks.is_empty() || shared.expected[number].borrow().damaged,
+                "topic{number} is opened with damage that nobody did: {marks:?}"
+            );
             Some(opened.log)
         }
         Err(error) => {
@@ -290,6 +295,7 @@ async fn work(stages: &[Rc<Stage>], dice: &mut Dice, turns: u64) {
         tasks.push(spawn("writer", stage.clone().write(first, turns)));
         tasks.push(spawn("reader", stage.clone().read(second, turns)));
         tasks.push(spawn("janitor", stage.clone().tidy(third, turns)));
+        tasks.push(spawn("scrub", stage.clone().scrub(turns)));
     }
     for task in tasks {
         let _ = task.join().await;

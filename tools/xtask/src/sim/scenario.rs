@@ -77,18 +77,20 @@ fn journal(dice: &mut Dice) -> JournalConfig {
 fn settings(dice: &mut Dice, long: bool) -> LogConfig {
     let retains = dice.one_in(3);
     let compact = dice.one_in(3);
+    let segment_jitter_ms = pick(dice, &[0, 1000]);
     LogConfig {
         compact,
         // Both policies, or compaction alone.
         cleanup_delete: !compact || dice.one_in(2),
         delete_retention_ms: pick(dice, &[0, 5_000, 60_000]),
         segment_bytes: if long { 1 << 20 } else { pick(dice, &[4 << 10, 16 << 10, 64 << 10, 256 << 10]) },
-        segment_jitter_ms: pick(dice, &[0, 1000]),
+        segment_jitter_ms,
         index_interval_bytes: pick(dice, &[0, 200, 4096]),
         retention_ms: if retains && dice.one_in(2) { 30_000 } else { -1 },
         retention_bytes: if retains { 40_000 } else { -1 },
         file_delete_delay_ms: pick(dice, &[0, 5, 1000]),
         durability: Durability::Sync,
+        gaps: compact || segment_jitter_ms == 0,
         ..LogConfig::default()
     }
 }

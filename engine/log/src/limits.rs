@@ -22,6 +22,8 @@ pub const IO_MAX: u64 = if SMALL { 32 << 10 } else { 1 << 20 };
 pub const ROUND_PARTITIONS: usize = 1024;
 /// Entries of one round of the journal.
 pub const ROUND_ENTRIES: usize = 2 * ROUND_PARTITIONS;
+/// Commits of a shard's partitions before its journal makes its first file, where nothing else is set.
+pub const JOURNAL_AFTER: u32 = if SMALL { 3 } else { 64 };
 /// Largest round of the journal, in bytes.
 pub const ROUND_BYTES: u64 = if SMALL { 64 << 10 } else { 4 << 20 };
 /// Files of a journal's ring, and the length of each, that a start reads at all.

@@ -54,6 +54,8 @@ pub enum Mutant {
     UnlinkBeforeSwap,
     /// A cleaned segment takes its place without having been synced.
     SwapUnsynced,
+    /// After a failed write or sync the log goes on at its durable end, as if what failed were nowhere.
+    OffsetReused,
 }
 
 #[cfg(feature = "mutants")]
@@ -89,6 +91,7 @@ mod chosen {
             Mutant::DamageIsTheEnd,
             Mutant::UnlinkBeforeSwap,
             Mutant::SwapUnsynced,
+            Mutant::OffsetReused,
         ];
     }
 

@@ -3,8 +3,8 @@
 //! A **shard** is one thread, one io_uring, one event loop. Everything above this crate is written against the calls
 //! here and never names glommio, `Instant::now`, `SystemTime`, `std::fs`, threads or a random source. That keeps the
 //! surprises of the event loop in one place, and lets a second back end stand behind the same calls: with the feature
-//! `sim` the modules of tasks, time, randomness and files have their bodies from `sim/` (one thread, seeded, virtual time,
-//! a disk that loses what was not synced), and what is about sockets and threads is absent. See `sim/mod.rs`.
+//! `sim` the modules of tasks, time, randomness, files, sockets and shards have their bodies from `sim/` (one thread, seeded,
+//! virtual time, a disk that loses what was not synced, a network that does what networks do). See `sim/mod.rs`.
 //!
 //! * [`shard`]: start shards, pinned or not; [`task`]: spawn with a name and an owner; a panic ends the process.
 //! * [`mailbox`]: typed messages between shards, batched, replies by token.
@@ -18,7 +18,7 @@
 //! (`bytes::Bytes`) or a [`shared_file::SharedFile`].
 
 pub mod buffers;
-#[cfg(not(feature = "sim"))]
+#[cfg_attr(feature = "sim", path = "sim/checks.rs")]
 pub mod checks;
 #[cfg_attr(feature = "sim", path = "sim/clock.rs")]
 pub mod clock;
@@ -30,17 +30,18 @@ pub mod file;
 mod file_types;
 #[cfg_attr(feature = "sim", path = "sim/fs.rs")]
 pub mod fs;
+mod host_error;
 pub mod limits;
-#[cfg(not(feature = "sim"))]
 pub mod mailbox;
-#[cfg(not(feature = "sim"))]
+#[cfg_attr(feature = "sim", path = "sim/net.rs")]
 pub mod net;
-#[cfg(not(feature = "sim"))]
+#[cfg_attr(feature = "sim", path = "sim/pulse.rs")]
 pub mod pulse;
 #[cfg_attr(feature = "sim", path = "sim/random.rs")]
 pub mod random;
-#[cfg(not(feature = "sim"))]
+#[cfg_attr(feature = "sim", path = "sim/shard.rs")]
 pub mod shard;
+mod shard_types;
 #[cfg_attr(feature = "sim", path = "sim/shared_file.rs")]
 pub mod shared_file;
 #[cfg(not(feature = "sim"))]
@@ -57,11 +58,8 @@ pub mod testing;
 pub use buffers::{Chunk, ChunkPool};
 pub use error::IoError;
 pub use file::{DirectFile, OpenMode};
-#[cfg(not(feature = "sim"))]
 pub use mailbox::{Post, Responder};
-#[cfg(not(feature = "sim"))]
 pub use net::{AcceptQueue, Acceptor, Socket};
-#[cfg(not(feature = "sim"))]
 pub use shard::{HelperSpec, RunningShards, ShardContext, ShardSpec};
 pub use shared_file::SharedFile;
 pub use sync::Notify;

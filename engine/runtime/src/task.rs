@@ -45,6 +45,12 @@ fn die(name: &str, panic: &(dyn std::any::Any + Send)) -> ! {
     std::process::abort();
 }
 
+/// Ends the process with a sentence, for failures after which nothing that it says can be believed.
+pub fn end_process(sentence: &str) -> ! {
+    eprintln!("ringlog: {sentence}");
+    std::process::exit(1);
+}
+
 /// A closure on the blocking pool panicked; its text.
 #[derive(Debug, Clone)]
 pub struct BlockingPanic(pub String);

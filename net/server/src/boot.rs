@@ -21,13 +21,15 @@ use crate::folders::{self, FolderPlan, METADATA_DIR};
 use crate::groups;
 use crate::limits::{JOURNAL_FILES, SAVES_AT_ONCE};
 use crate::mail::{ShardReply, ShardRequest};
+use crate::mutants::{Mutant, active};
 use crate::node::StartError;
 use crate::shard::{NodeFacts, Shard, ShardParts};
 use crate::view::View;
 
 /// The quorum's clock.
 pub(crate) const TICK_INTERVAL_MS: u64 = 100;
-const MIB: u64 = 1 << 20;
+/// What the length of a journal's file is a multiple of. The simulator fills such files too.
+const JOURNAL_UNIT: u64 = if cfg!(feature = "sim") { 64 << 10 } else { 1 << 20 };
 /// Feature levels that a new cluster begins with.
 const FEATURES: [(&str, i16); 0] = [];
 
@@ -94,7 +96,8 @@ async fn open_found(shard: Rc<Shard>) {
 
 fn device_limits(shards: &ShardConfig) -> DeviceLimits {
     DeviceLimits {
-        write_max_bytes: shards.disk_write_max_bytes,
+        // The log's bound is the table's, but smaller in a simulation.
+        write_max_bytes: shards.disk_write_max_bytes.min(DeviceLimits::default().write_max_bytes),
         queue_depth: shards.disk_queue_depth,
         stall_after_us: log::stall_after_us(shards.disk_expected_write_us),
     }
@@ -103,7 +106,8 @@ fn device_limits(shards: &ShardConfig) -> DeviceLimits {
 /// A shard's ring. What it holds is pinned in the batch cache, so it takes half of that at most.
 fn journal(limits: &ShardConfig, shards: usize) -> Option<JournalConfig> {
     let bytes = limits.journal_bytes.min(limits.batch_cache_bytes as u64 / 2) / shards as u64;
-    let file_bytes = (bytes / JOURNAL_FILES as u64 / MIB).max(1) * MIB;
+    let units = if cfg!(feature = "sim") { 1 } else { bytes / JOURNAL_FILES as u64 / JOURNAL_UNIT };
+    let file_bytes = units.max(1) * JOURNAL_UNIT;
     let config = JournalConfig { file_bytes, files_max: JOURNAL_FILES, ..JournalConfig::default() };
     limits.journal.then_some(config)
 }
@@ -168,8 +172,7 @@ fn watch(cluster: &Rc<Cluster>) {
     let Some(task) = cluster.take_task() else { return };
     runtime::spawn("metadata watch", async move {
         if let Some(Err(error)) = task.join().await {
-            eprintln!("ringlog: {error} The process ends now; what was acknowledged is on disk.");
-            std::process::exit(1);
+            runtime::task::end_process(&format!("{error} The process ends now; what was acknowledged is on disk."));
         }
     });
 }
@@ -236,7 +239,10 @@ async fn register(boot: &Boot, cluster: &Cluster) -> Result<(), MetadataError> {
         rack: boot.config.node.rack.as_deref().map(Arc::from),
     };
     let raise = Command::RaiseLeaderEpochs { node };
-    let commands = [format, broker, raise];
+    let mut commands = vec![format, broker, raise];
+    if active(Mutant::EpochNotRaised) {
+        commands.pop();
+    }
     for result in runtime::sync::all(commands.iter().map(|command| cluster.change(command)).collect()).await {
         match result {
             Ok(_) | Err(MetadataError::Rejected(Rejection::UnknownBroker(_))) => {}
@@ -299,7 +305,9 @@ async fn close_folders(dirs: &DataDirs, unclean: &BTreeSet<PathBuf>) -> Result<b
 fn all_found_are_open(shard: &Shard, dir: &DataDir) -> bool {
     let view = shard.view();
     let known = |found: &FoundPartition| {
-        let Some(topic_id) = found.topic_id else { return false };
+        // A crash may have left a folder without its metadata. Whose it is, its name says; what is nobody's is no log of ours.
+        let named = || view.image.topic_by_name(&found.topic).map(|topic| topic.id);
+        let Some(topic_id) = found.topic_id.or_else(named) else { return true };
         let key = PartitionKey { topic_id, partition: found.partition };
         let is_ours = view.placement.shard_of(key) == Some(shard.index) && shard.facts.dirs.is_home(dir, key);
         !is_ours || shard.partitions.get(key).is_some()

@@ -20,9 +20,12 @@ mod dispatch;
 mod folders;
 mod groups;
 mod handlers;
+// Offline work of a tool, which waits on a thread.
+#[cfg(not(feature = "sim"))]
 pub mod import;
 pub mod limits;
 mod mail;
+pub mod mutants;
 pub mod node;
 mod placement;
 mod sessions;

@@ -21,7 +21,7 @@ use runtime::net::Bound;
 use runtime::shard::RunningShards;
 use runtime::{Acceptor, ChunkPool, HelperSpec, IoError, ShardSpec};
 
-use crate::boot::{Boot, run_shard};
+use crate::boot::{Boot, Summary, run_shard};
 use crate::folders;
 use crate::mail::{ShardReply, ShardRequest};
 
@@ -149,8 +149,40 @@ pub struct Node {
     running: RunningShards<Result<bool, String>>,
 }
 
+/// What a start has begun, while its shards come up.
+struct Launched {
+    node: Node,
+    ready: flume::Receiver<Result<Option<Summary>, StartError>>,
+    summary: Option<Summary>,
+    shards: usize,
+    address: SocketAddr,
+    advertised: (String, u16),
+    node_id: NodeId,
+}
+
 impl Node {
+    #[cfg(not(feature = "sim"))]
     pub fn start(options: NodeOptions) -> Result<(Node, Started), StartError> {
+        let mut launched = Node::launch(options)?;
+        for _ in 0..launched.shards {
+            let said = launched.ready.recv();
+            launched.hear(said)?;
+        }
+        launched.finish()
+    }
+
+    /// The same in a simulated process, which has no thread that could wait.
+    #[cfg(feature = "sim")]
+    pub async fn start(options: NodeOptions) -> Result<(Node, Started), StartError> {
+        let mut launched = Node::launch(options)?;
+        for _ in 0..launched.shards {
+            let said = launched.ready.recv_async().await;
+            launched.hear(said)?;
+        }
+        launched.finish()
+    }
+
+    fn launch(options: NodeOptions) -> Result<Launched, StartError> {
         checks::check_host().map_err(StartError::Host)?;
         let folders = folders::plan(&options.config)?;
         checks::prepare_data_dir(&folders.metadata).map_err(StartError::Host)?;
@@ -191,38 +223,63 @@ impl Node {
             runtime::shard::start(&options.shards, helpers, move |context| run_shard(main_boot.clone(), context))
                 .map_err(StartError::Shards)?;
         drop(boot);
-        let mut summary = None;
-        for _ in 0..shards {
-            match started.recv() {
-                Ok(Ok(ready)) => summary = summary.or(ready),
-                Ok(Err(error)) => {
-                    drop(acceptor);
-                    return Err(error);
-                }
-                Err(_) => return Err(StartError::Ended),
-            }
-        }
-        let summary = summary.ok_or(StartError::Ended)?;
-        let started = Started {
+        Ok(Launched {
+            node: Node { acceptor: Some(acceptor), stops, running },
+            ready: started,
+            summary: None,
+            shards,
             address,
             advertised,
-            cluster_id: summary.cluster_id,
             node_id: options.config.node.node_id,
-            topics: summary.topics,
-            partitions: summary.partitions,
-            was_clean: summary.was_clean,
-        };
-        Ok((Node { acceptor: Some(acceptor), stops, running }, started))
+        })
     }
 
-    /// Stops cleanly: connections end, logs are closed, the data folder is marked clean. The error is a sentence.
-    pub fn stop(mut self) -> Result<bool, String> {
+    fn begin_stop(&mut self) {
         self.acceptor.take();
         for stop in &self.stops {
             let _ = stop.send(());
         }
-        let results = self.running.join().map_err(|e| e.to_string())?;
-        results.into_iter().try_fold(true, |clean, one| Ok(clean & one?))
+    }
+
+    /// Stops cleanly: connections end, logs are closed, the data folder is marked clean. The error is a sentence.
+    #[cfg(not(feature = "sim"))]
+    pub fn stop(mut self) -> Result<bool, String> {
+        self.begin_stop();
+        all_clean(self.running.join())
+    }
+
+    #[cfg(feature = "sim")]
+    pub async fn stop(mut self) -> Result<bool, String> {
+        self.begin_stop();
+        all_clean(self.running.joined().await)
+    }
+}
+
+fn all_clean(results: Result<Vec<Result<bool, String>>, runtime::shard::StartError>) -> Result<bool, String> {
+    let results = results.map_err(|e| e.to_string())?;
+    results.into_iter().try_fold(true, |clean, one| Ok(clean & one?))
+}
+
+impl Launched {
+    /// A shard stands, or does not; then the others may never say anything.
+    fn hear(&mut self, said: Result<Result<Option<Summary>, StartError>, flume::RecvError>) -> Result<(), StartError> {
+        let summary = said.map_err(|_| StartError::Ended)??;
+        self.summary = self.summary.take().or(summary);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(Node, Started), StartError> {
+        let summary = self.summary.ok_or(StartError::Ended)?;
+        let started = Started {
+            address: self.address,
+            advertised: self.advertised,
+            cluster_id: summary.cluster_id,
+            node_id: self.node_id,
+            topics: summary.topics,
+            partitions: summary.partitions,
+            was_clean: summary.was_clean,
+        };
+        Ok((self.node, started))
     }
 }
 

@@ -167,6 +167,9 @@ fn new_cluster_id() -> Arc<str> {
 async fn recover_folder(folder: &Path) -> Result<Recovered, MetadataError> {
     if fs::stat(folder).await.map_err(on_disk)?.is_none() {
         fs::create_dir_durable(folder).await.map_err(on_disk)?;
+    } else if let Some(parent) = folder.parent() {
+        // Whoever made it may have been killed before its name was durable, and what is in it goes with its name.
+        fs::sync_dir(parent).await.map_err(on_disk)?;
     }
     read_folder(folder).await
 }
@@ -177,6 +180,11 @@ pub(crate) async fn read_folder(folder: &Path) -> Result<Recovered, MetadataErro
     let plan = plan_recovery(entries.iter().map(|entry| entry.name.as_str()))?;
     let journal = read(folder, plan.journal.as_deref(), MAX_JOURNAL_LEN).await?;
     let snapshot = read(folder, plan.snapshot.as_deref(), MAX_SNAPSHOT_LEN + (1 << 20)).await?;
+    if let (Some(name), Some(bytes)) = (plan.journal.as_deref(), &journal) {
+        // A sync that failed may have left bytes that every reader sees and that never reach the disk: the kernel tries no
+        // page twice. Written again in their place they do, and nothing is built on them before.
+        fs::write_tail(&folder.join(name), 0, bytes.clone(), true).await.map_err(on_disk)?;
+    }
     // Milliseconds for ten thousand topics, before the shard has anything else to do.
     recover(&plan, journal.as_deref(), snapshot.as_deref())
 }

@@ -20,6 +20,7 @@ mod fetch;
 pub mod fuzz_targets;
 mod lifecycle;
 pub mod limits;
+pub mod mutants;
 mod offsets;
 pub mod producer_states;
 pub mod producers;

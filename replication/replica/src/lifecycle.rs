@@ -9,6 +9,7 @@ use model::{LeaderEpoch, Offset, PartitionKey};
 use runtime::clock;
 
 use crate::error::ReplicaError;
+use crate::mutants::{Mutant, active};
 use crate::producer_states::ProducerStates;
 use crate::producers::ProducerTable;
 use crate::snapshot::{self, SnapshotError};
@@ -171,6 +172,9 @@ impl Replica {
 
     /// Where consumers may read to: what all in-sync replicas have durably. With this node alone, our durable end.
     pub fn high_watermark(&self) -> Offset {
+        if active(Mutant::HighWatermarkAhead) {
+            return self.log.log_end_offset();
+        }
         self.log.durable_end()
     }
 

@@ -11,8 +11,9 @@ const USAGE: &str = "usage: cargo xtask <subcommand>
   generate [--check]   write net/wire/src/generated from net/wire/schema; --check: only say whether it is current
   fuzz <target>|all [--seconds N] [--seed N] | --list | <target> --replay FILE
                        feed a decoder mutated valid input; a panic is a finding
-  sim [--seeds A..B] [--jobs N] [--mutants] | --seed N
-                       the log on a simulated disk: seeded faults, crashes, and a checker
+  sim [--world log|node|both] [--seeds A..B] [--jobs N] [--mutants] | --seed N
+                       the log, or the whole node with clients, on a simulated disk and network: seeded faults,
+                       crashes, and a checker
   tidy                 check crate arrows, sizes, banned names and the README's map";
 
 fn main() -> ExitCode {

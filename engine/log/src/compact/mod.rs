@@ -179,9 +179,14 @@ impl PartitionLog {
         }
     }
 
+    /// Whether no swap is under way.
+    pub(crate) fn is_unswapped(&self) -> bool {
+        matches!(*self.compact.swap.borrow(), Swap::None)
+    }
+
     /// Whether what was found since is of one version.
     pub(crate) fn is_closed_version(&self, version: u64) -> bool {
-        self.compact.version.get() == version && matches!(*self.compact.swap.borrow(), Swap::None)
+        self.compact.version.get() == version && self.is_unswapped()
     }
 }
 

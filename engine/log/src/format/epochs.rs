@@ -54,8 +54,11 @@ impl EpochHistory {
     /// or the log's end).
     pub fn end_of(&self, epoch: LeaderEpoch, log_end_offset: Offset) -> Option<(LeaderEpoch, Offset)> {
         let after = self.entries.partition_point(|e| e.epoch <= epoch);
-        // No entry is old enough: nothing is known of that epoch.
-        let found = self.entries.get(after.checked_sub(1)?)?;
+        // No entry is old enough: its records are gone from the start of the log, and it ended where the oldest that is
+        // known begins, at the latest. "Unknown" would send a reader of it to wherever its reset policy says.
+        let Some(found) = after.checked_sub(1).and_then(|at| self.entries.get(at)) else {
+            return self.entries.first().map(|first| (epoch, first.start_offset));
+        };
         Some((found.epoch, self.entries.get(after).map_or(log_end_offset, |next| next.start_offset)))
     }
 

@@ -24,7 +24,8 @@ fn text_is_kafkas() {
 fn the_end_of_an_epoch_is_the_start_of_the_next() {
     let history = history(&[(2, 0), (4, 10), (7, 20)]);
     let end = Offset(25);
-    assert_eq!(history.end_of(LeaderEpoch(1), end), None);
+    // Older than what is known: gone, and ended by where that begins.
+    assert_eq!(history.end_of(LeaderEpoch(1), end), Some((LeaderEpoch(1), history.entries()[0].start_offset)));
     assert_eq!(history.end_of(LeaderEpoch(2), end), Some((LeaderEpoch(2), Offset(10))));
     assert_eq!(history.end_of(LeaderEpoch(3), end), Some((LeaderEpoch(2), Offset(10))));
     assert_eq!(history.end_of(LeaderEpoch(7), end), Some((LeaderEpoch(7), end)));

@@ -38,7 +38,7 @@ use crate::committer::Committer;
 use crate::data_dir::DataDir;
 use crate::device::Device;
 use crate::error::LogError;
-use crate::limits::{BLOCK, IO_MAX};
+use crate::limits::{BLOCK, IO_MAX, JOURNAL_AFTER};
 use crate::partition::PartitionLog;
 use crate::shard_dir::ShardDir;
 use format::Owner;
@@ -70,7 +70,7 @@ impl JournalConfig {
 
 impl Default for JournalConfig {
     fn default() -> JournalConfig {
-        JournalConfig { file_bytes: 8 << 20, files_max: 8, small_bytes: 128 << 10, after_commits: 64 }
+        JournalConfig { file_bytes: 8 << 20, files_max: 8, small_bytes: 128 << 10, after_commits: JOURNAL_AFTER }
     }
 }
 

@@ -255,7 +255,8 @@ impl Journal {
         }
         for piece in &flight.load.pieces {
             piece.log.journal_given_up(piece);
-            piece.log.go_direct(&self.direct);
+            // Unless it waits for a round already: the direct way must not meet it twice.
+            piece.log.register();
         }
         self.voids.borrow_mut().extend(flight.load.voids);
         self.ready.notify();

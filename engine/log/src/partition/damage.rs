@@ -122,7 +122,9 @@ impl PartitionLog {
             true => state.open_segment(segment.base_offset).is_some_and(|s| s.written >= segment.size),
             false => {
                 let closed = state.closed.as_deref().unwrap_or_default();
-                closed.iter().any(|s| s.base_offset == segment.base_offset && s.size == segment.size)
+                // While a swap runs, files and list do not agree.
+                self.is_unswapped()
+                    && closed.iter().any(|s| s.base_offset == segment.base_offset && s.size == segment.size)
             }
         }
     }

@@ -21,7 +21,7 @@ fn epochs_answer_where_they_ended() {
         let node = Node::start(temp.path()).await;
         let log = three_epochs(&node).await;
         let check = |log: &PartitionLog| {
-            assert_eq!(log.epoch_end(LeaderEpoch(0)), None);
+            assert_eq!(log.epoch_end(LeaderEpoch(0)), Some((LeaderEpoch(0), Offset(0))));
             assert_eq!(log.epoch_end(LeaderEpoch(1)), Some((LeaderEpoch(1), Offset(40))));
             assert_eq!(log.epoch_end(LeaderEpoch(9)), Some((LeaderEpoch(3), Offset(120))));
             assert_eq!(log.epoch_for_offset(Offset(79)), Some(LeaderEpoch(2)));

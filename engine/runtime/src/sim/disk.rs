@@ -68,8 +68,8 @@ pub(crate) struct Disk {
     next_inode: InodeId,
     sequence: u64,
     pub old_pages: VecDeque<Page>,
-    /// Paths that a process holds a lock on.
-    pub locks: BTreeSet<std::path::PathBuf>,
+    /// Paths that a process holds a lock on, and which one.
+    pub locks: BTreeMap<std::path::PathBuf, u64>,
 }
 
 fn error(errno: i32) -> io::Error {
@@ -102,7 +102,7 @@ impl Disk {
             next_inode: 1,
             sequence: 0,
             old_pages: VecDeque::new(),
-            locks: BTreeSet::new(),
+            locks: BTreeMap::new(),
         }
     }
 

@@ -79,11 +79,16 @@ impl DirectFile {
         }
         bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
         let (inode, path, len) = (self.inode, self.path.clone(), bytes.len());
+        let path_of_write = path.clone();
         let written = detached(async move {
-            let ticket = step_or(Operation::Write, &path, move |world, fault| {
+            let (ticket, position) = step_or(Operation::Write, &path, move |world, fault| {
                 let wall_ms = world.wall_ms();
+                let astray = if world.plan.strays(&path_of_write) { BLOCK as u64 } else { 0 };
                 match fault {
-                    None => world.disk.write(inode, position, &bytes, wall_ms),
+                    None => {
+                        let position = position + astray;
+                        world.disk.write(inode, position, &bytes, wall_ms).map(|ticket| (ticket, position))
+                    }
                     Some(error) => {
                         world.disk.write_in_part(inode, position, &bytes, wall_ms, &mut world.dice);
                         Err(error)

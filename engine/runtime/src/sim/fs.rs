@@ -340,7 +340,7 @@ pub async fn taken(path: &Path) -> Result<u64, IoError> {
 #[derive(Debug)]
 pub struct LockedFile {
     path: PathBuf,
-    life: u64,
+    process: u64,
 }
 
 impl LockedFile {
@@ -350,8 +350,12 @@ impl LockedFile {
             let wall_ms = world.wall_ms();
             let made = world.disk.create_file(path, false, wall_ms);
             made.map_err(|e| IoError::new("cannot open", path, e))?;
-            let free = world.disk.locks.insert(path.to_path_buf());
-            Ok(free.then(|| LockedFile { path: path.to_path_buf(), life: world.life }))
+            let process = world.tasks.current.process;
+            if world.disk.locks.contains_key(path) {
+                return Ok(None);
+            }
+            world.disk.locks.insert(path.to_path_buf(), process);
+            Ok(Some(LockedFile { path: path.to_path_buf(), process }))
         })
     }
 }
@@ -359,7 +363,7 @@ impl LockedFile {
 impl Drop for LockedFile {
     fn drop(&mut self) {
         try_with(|world| {
-            if world.life == self.life {
+            if world.disk.locks.get(&self.path) == Some(&self.process) {
                 world.disk.locks.remove(&self.path);
             }
         });

@@ -6,9 +6,12 @@
 //! disk as it is then. Faults are dealt with [`inject`]; a crash comes at a step ([`Simulation::crash_after`]) or when a
 //! task calls [`crash`].
 //!
-//! What is here: tasks, clock, randomness, files, small file work, page cache, events. Sockets, mailbox, pulse and the
-//! start of shards are not yet: the modules `net`, `mailbox`, `pulse`, `shard`, `checks` and `signals` are absent with
-//! the feature, so it builds the crates up to `engine/log` and `replication/replica`.
+//! A life may start further processes ([`Process`]): a broker that is killed and started again while its clients live on.
+//! Shards are sets of tasks of a process, interleaved at every wait. The network delays, resets, falls silent and stalls as
+//! [`inject_network`] says, and does everything in pieces anyway.
+//!
+//! What is here: tasks, clock, randomness, files, small file work, page cache, events, mailbox, shards, sockets. Signals are
+//! not: nobody sends any.
 //!
 //! The disk is harder than most real ones: names are lost unless their directory was synced, any page of an unsynced
 //! write may be missing, after a failed sync what it was to write may be
@@ -19,7 +22,10 @@ pub(crate) mod crash;
 pub(crate) mod disk;
 pub(crate) mod executor;
 pub(crate) mod plan;
+pub(crate) mod process;
+pub(crate) mod quiet;
 pub(crate) mod step;
+pub(crate) mod wires;
 pub(crate) mod world;
 
 use std::marker::PhantomData;
@@ -28,6 +34,9 @@ use std::rc::Rc;
 
 pub use executor::Ended;
 pub use plan::{Fault, Operation};
+pub use process::{Death, Process, ProcessEnd};
+pub use quiet::Quiet;
+pub use wires::{NetworkFault, NetworkFaultKind};
 pub use world::Dice;
 
 use world::{World, with};
@@ -67,15 +76,11 @@ impl Simulation {
     pub fn life<T: 'static>(&mut self, main: impl Future<Output = T> + 'static) -> Ended<T> {
         with(|world| {
             world.life += 1;
-            world.disk.locks.clear();
             let life = world.life;
             world.note("life", [life, 0], || format!("{life} begins"));
         });
         let ended = executor::run(main);
-        with(|world| {
-            world.disk.all_came_back();
-            world.disk.collect();
-        });
+        with(|world| world.disk.collect());
         ended
     }
 
@@ -86,11 +91,7 @@ impl Simulation {
 
     /// The machine loses power and what was not synced, or any part of it.
     pub fn power_cut(&mut self) {
-        with(|world| {
-            world.note("power cut", [0, 0], String::new);
-            let old_data = world.config.old_data;
-            world.disk.power_cut(&mut world.dice, old_data);
-        });
+        power_cut();
     }
 
     pub fn trace_hash(&self) -> u64 {
@@ -128,6 +129,28 @@ pub fn crash() {
     with(|world| world.tasks.crash_at = Some(0));
 }
 
+/// The machine whose disk it is loses power. Its process is to have ended, by [`Death::PowerCut`].
+pub fn power_cut() {
+    with(|world| {
+        world.note("power cut", [0, 0], String::new);
+        let old_data = world.config.old_data;
+        world.disk.power_cut(&mut world.dice, old_data);
+    });
+}
+
+/// Adds a fault to the network.
+pub fn inject_network(fault: NetworkFault) {
+    with(|world| {
+        world.note("fault", [fault.connection, fault.after_bytes], || format!("{fault:?}"));
+        world.deal_network_fault(fault);
+    });
+}
+
+/// Takes all faults of the network back, but for connections that are silent already. Gives how many struck.
+pub fn clear_network_faults() -> u64 {
+    with(world::World::clear_network_faults)
+}
+
 /// Adds a fault to the disk.
 pub fn inject(fault: Fault) {
     with(|world| {
@@ -142,6 +165,27 @@ pub fn clear_faults() -> u64 {
         world.plan.faults.clear();
         std::mem::take(&mut world.plan.struck)
     })
+}
+
+/// After `passes` writes to log files with `path_part` in their path, one lands one page behind its place and is called
+/// done; [`clear_faults`] counts it.
+pub fn lead_astray(path_part: &str, passes: u64) {
+    with(|world| world.plan.astray = Some((path_part.to_string(), passes)));
+}
+
+/// Writes that are still to go astray never will.
+pub fn astray_is_over() {
+    with(|world| world.plan.astray = None);
+}
+
+/// At the end of the process that runs now: to take apart what holds itself in memory. Nothing else runs then.
+pub fn at_process_end(work: impl FnOnce() + 'static) {
+    with(|world| {
+        let process = world.tasks.current.process;
+        if let Some(running) = world.tasks.processes.get_mut(&process) {
+            running.at_end.push(Box::new(work));
+        }
+    });
 }
 
 /// How often an operation was asked for on files with this extension.
@@ -177,6 +221,9 @@ pub fn note(kind: &'static str, numbers: [u64; 2], text: impl FnOnce() -> String
     with(|world| world.note(kind, numbers, text));
 }
 
+#[cfg(test)]
+#[path = "process_tests.rs"]
+mod process_tests;
 #[cfg(test)]
 #[path = "sim_tests.rs"]
 mod tests;

@@ -59,6 +59,8 @@ pub(crate) struct Plan {
     pub faults: Vec<Fault>,
     /// Faults that struck since the last look.
     pub struck: u64,
+    /// Writes to files with this in their path, and how many of them go well before one goes astray.
+    pub astray: Option<(String, u64)>,
     counts: BTreeMap<(Operation, String), u64>,
 }
 
@@ -74,6 +76,21 @@ impl Plan {
         fault.times -= 1;
         self.struck += 1;
         Some(fault.errno)
+    }
+
+    /// Whether this write lands one page behind its place.
+    pub fn strays(&mut self, path: &Path) -> bool {
+        let Some((part, passes)) = &mut self.astray else { return false };
+        if !path.to_string_lossy().contains(part.as_str()) {
+            return false;
+        }
+        if *passes > 0 {
+            *passes -= 1;
+            return false;
+        }
+        self.astray = None;
+        self.struck += 1;
+        true
     }
 
     pub fn count(&mut self, operation: Operation, path: &Path) {

@@ -30,6 +30,15 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         .unwrap_or("a value that is not text")
 }
 
+/// The panic by which a process ends itself: no finding.
+#[derive(Debug)]
+pub(crate) struct ProcessExit(pub String);
+
+/// Ends the process with a sentence, for failures after which nothing that it says can be believed.
+pub fn end_process(sentence: &str) -> ! {
+    std::panic::panic_any(ProcessExit(sentence.to_string()))
+}
+
 /// A closure on the blocking pool panicked; its text.
 #[derive(Debug, Clone)]
 pub struct BlockingPanic(pub String);

@@ -1,4 +1,4 @@
-//! Everything that a simulation is made of, in one value of the thread that runs it: time, dice, tasks, disk, trace.
+//! Everything that a simulation is made of, in one value of the thread that runs it: time, dice, tasks, disk, network, trace.
 //!
 //! Nothing is polled, dropped or woken while the world is borrowed: those call back into it.
 
@@ -11,6 +11,7 @@ use super::Config;
 use super::disk::Disk;
 use super::executor::Tasks;
 use super::plan::{Operation, Plan};
+use super::wires::Net;
 
 /// Seeded dice (splitmix64): small, fast, and the same on every machine.
 #[derive(Clone, Debug)]
@@ -101,6 +102,7 @@ pub(crate) struct World {
     pub timers: BTreeMap<(u64, u64), Waker>,
     pub next_timer: u64,
     pub disk: Disk,
+    pub net: Net,
     pub plan: Plan,
     pub trace: Trace,
 }
@@ -148,6 +150,7 @@ impl World {
             timers: BTreeMap::new(),
             next_timer: 0,
             disk: Disk::new(),
+            net: Net::default(),
             plan: Plan::default(),
             trace: Trace::new(config.keep_text),
             config,

@@ -195,10 +195,11 @@ async fn connect(link: Rc<Link>, tasks: TaskGroup) {
         Ok(socket) => {
             let socket = Rc::new(socket);
             link.socket.replace(Some(socket.clone()));
+            // First: a task may run before `spawn` returns, and the one that reads may find the connection ended.
+            link.with_core(|core| core.connected(clock::now_ms()));
             tasks.spawn("write to broker", write(link.clone(), socket.clone()));
             tasks.spawn("deadlines of a connection", keep_deadlines(link.clone()));
             tasks.spawn("read from broker", read(link.clone(), socket));
-            link.with_core(|core| core.connected(clock::now_ms()));
         }
     }
 }

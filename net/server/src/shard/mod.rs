@@ -128,8 +128,27 @@ impl Shard {
 
     /// Starts answering mail. Once, after the shard is whole.
     pub fn serve(self: &Rc<Self>) {
+        // The post belongs to the shard, and must not keep it alive.
+        let shard = Rc::downgrade(self);
+        self.post.serve(move |request, responder| {
+            if let Some(shard) = shard.upgrade() {
+                shard.receive(request, responder);
+            }
+        });
+        #[cfg(feature = "sim")]
+        self.take_apart_at_end();
+    }
+
+    /// A killed process of a simulation leaves its memory to the simulator's own.
+    #[cfg(feature = "sim")]
+    fn take_apart_at_end(self: &Rc<Self>) {
         let shard = self.clone();
-        self.post.serve(move |request, responder| shard.clone().receive(request, responder));
+        runtime::sim::at_process_end(move || {
+            shard.log.abandon();
+            if let Some(cluster) = &shard.cluster {
+                cluster.stop();
+            }
+        });
     }
 
     fn receive(self: Rc<Self>, request: ShardRequest, responder: Responder<ShardRequest, ShardReply>) {

@@ -15,6 +15,7 @@ use runtime::{Responder, clock};
 use super::Shard;
 use crate::limits::{MAX_PRODUCE_TIMEOUT_MS, MIN_PRODUCE_TIMEOUT_MS};
 use crate::mail::{ProduceMail, ProducePart, ProduceResult, ShardReply, ShardRequest};
+use crate::mutants::{Mutant, active};
 
 /// A batch that has its place and waits to be acknowledged.
 struct Pending {
@@ -156,7 +157,7 @@ fn settle(outcomes: Vec<Outcome>, acks: i16, deadline_ms: i64, responder: Respon
 impl Pending {
     async fn wait(self, acks: i16, deadline_ms: i64) -> ProduceResult {
         let next_offset = self.placed.next_offset;
-        let waited = if matches!(acks, 0 | 1) {
+        let waited = if matches!(acks, 0 | 1) || active(Mutant::AnswerBeforeSync) {
             self.replica.written(next_offset, deadline_ms).await
         } else {
             self.replica.committed(next_offset, deadline_ms).await

@@ -3,13 +3,33 @@
 use std::ops::Range;
 
 pub const USAGE: &str =
-    "usage: cargo xtask sim [--seeds A..B] [--jobs N] [--mutants], or cargo xtask sim --seed N [--trace LINES]
+    "usage: cargo xtask sim [--world W] [--seeds A..B] [--jobs N] [--mutants], or cargo xtask sim --world W --seed N [--trace LINES]
+  --world W     log, node (the whole node), or both (both; one seed: log)
   --seeds A..B  these seeds (0..1000)       --jobs N   threads (one for each core)
   --mutants     each fault put in on purpose until a seed finds it, at most those seeds (0..200)
   --seed N      one seed, with its trace    --trace L  its last L lines (50)";
 
+/// What is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum World {
+    /// `engine/log` alone.
+    Log,
+    /// The whole node and its clients.
+    Node,
+}
+
+impl World {
+    pub fn name(self) -> &'static str {
+        match self {
+            World::Log => "log",
+            World::Node => "node",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
+    pub worlds: Vec<World>,
     pub seeds: Range<u64>,
     pub jobs: usize,
     pub mutants: bool,
@@ -20,8 +40,9 @@ pub struct Options {
 
 pub fn parse(arguments: &[String]) -> Result<Options, String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut options = Options { seeds: 0..1000, jobs: cores, mutants: false, trace: 50, one: false };
-    let mut seeds = None;
+    let worlds = vec![World::Log, World::Node];
+    let mut options = Options { worlds, seeds: 0..1000, jobs: cores, mutants: false, trace: 50, one: false };
+    let (mut seeds, mut named) = (None, false);
     let mut rest = arguments;
     loop {
         rest = match rest {
@@ -32,6 +53,10 @@ pub fn parse(arguments: &[String]) -> Result<Options, String> {
             }
             [flag, value, after @ ..] => {
                 match flag.as_str() {
+                    "--world" => {
+                        options.worlds = worlds_of(value)?;
+                        named = true;
+                    }
                     "--seeds" => seeds = Some(range(value)?),
                     "--jobs" => options.jobs = number(flag, value)?.max(1) as usize,
                     "--trace" => options.trace = number(flag, value)? as usize,
@@ -47,8 +72,20 @@ pub fn parse(arguments: &[String]) -> Result<Options, String> {
             [_] => return Err(USAGE.to_owned()),
         };
     }
+    if options.one && !named {
+        options.worlds = vec![World::Log];
+    }
     options.seeds = seeds.unwrap_or(if options.mutants { 0..200 } else { 0..1000 });
     Ok(options)
+}
+
+fn worlds_of(text: &str) -> Result<Vec<World>, String> {
+    match text {
+        "log" => Ok(vec![World::Log]),
+        "node" => Ok(vec![World::Node]),
+        "both" => Ok(vec![World::Log, World::Node]),
+        _ => Err(USAGE.to_owned()),
+    }
 }
 
 fn number(flag: &str, value: &str) -> Result<u64, String> {
@@ -77,6 +114,9 @@ mod tests {
         assert_eq!(parsed("--mutants").unwrap().seeds, 0..200);
         let one = parsed("--seed 7 --trace 9").unwrap();
         assert_eq!((one.seeds, one.trace, one.one), (7..8, 9, true));
+        assert_eq!(parsed("--world node --seed 7").unwrap().worlds, [World::Node]);
+        assert_eq!(parsed("--seeds 0..7").unwrap().worlds, [World::Log, World::Node]);
+        assert!(parsed("--world moon").is_err());
         assert!(parsed("--seeds 9..5").is_err() && parsed("--seeds").is_err() && parsed("--what 1").is_err());
     }
 }

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::life::{Outcome, run_seed};
-use super::options::Options;
+use super::life::{self, Outcome};
+use super::node;
+use super::options::{Options, World};
 
 /// How often the progress is told.
 const TELL_EVERY: Duration = Duration::from_secs(5);
@@ -18,7 +19,7 @@ thread_local! {
 }
 
 /// One seed; where it panicked goes with what it said, and nothing goes to the terminal.
-pub fn quietly(seed: u64, keep_text: bool) -> Outcome {
+pub fn quietly(world: World, seed: u64, keep_text: bool) -> Outcome {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         std::panic::set_hook(Box::new(|info| {
@@ -27,7 +28,10 @@ pub fn quietly(seed: u64, keep_text: bool) -> Outcome {
         }));
     });
     PLACE.set(None);
-    let mut outcome = run_seed(seed, keep_text);
+    let mut outcome = match world {
+        World::Log => life::run_seed(seed, keep_text),
+        World::Node => node::run_seed(seed, keep_text),
+    };
     if let (Some(text), Some(place)) = (&mut outcome.violation, PLACE.take()) {
         text.push_str(&format!(" ({place})"));
     }
@@ -40,18 +44,19 @@ struct Progress {
     steps: AtomicU64,
     batches: AtomicU64,
     rounds: AtomicU64,
-    failures: Mutex<Vec<(u64, String)>>,
+    failures: Mutex<Vec<(World, u64, String)>>,
 }
 
 impl Progress {
-    fn failures(&self) -> std::sync::MutexGuard<'_, Vec<(u64, String)>> {
+    fn failures(&self) -> std::sync::MutexGuard<'_, Vec<(World, u64, String)>> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn line(&self, all: u64, started: Instant) -> String {
         let (seeds, seconds) = (self.seeds.load(Ordering::Relaxed), started.elapsed().as_secs_f64());
         format!(
-            "sim: {seeds} of {all} seeds in {seconds:.0} s ({:.1} a second), {} steps, {} batches, {} rounds of the journal, {} failed",
+            "sim: {seeds} of {all} seeds in {seconds:.0} s ({:.1} a second), {} steps, {} batches or records, {} rounds of the \
+             journal, {} failed",
             seeds as f64 / seconds,
             self.steps.load(Ordering::Relaxed),
             self.batches.load(Ordering::Relaxed),
@@ -65,8 +70,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     if options.one {
         return show(options);
     }
-    let (progress, next, started) = (Progress::default(), AtomicU64::new(options.seeds.start), Instant::now());
-    let all = options.seeds.end - options.seeds.start;
+    let (progress, next, started) = (Progress::default(), AtomicU64::new(0), Instant::now());
+    let all = (options.seeds.end - options.seeds.start) * options.worlds.len() as u64;
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(|| work(options, &progress, &next))).collect();
         let mut told = started;
@@ -84,53 +89,74 @@ pub fn run(options: &Options) -> Result<(), String> {
     if failures.is_empty() {
         return Ok(());
     }
-    Err(failures.iter().map(|(seed, text)| report(*seed, text, options.trace)).collect::<Vec<_>>().join("\n\n"))
+    let reports = failures.iter().map(|(world, seed, text)| report(*world, *seed, text, options.trace));
+    Err(reports.collect::<Vec<_>>().join("\n\n"))
 }
 
 fn work(options: &Options, progress: &Progress, next: &AtomicU64) {
     loop {
-        let seed = next.fetch_add(1, Ordering::Relaxed);
+        let worlds = options.worlds.len() as u64;
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let (world, seed) = (options.worlds[(number % worlds) as usize], options.seeds.start + number / worlds);
         if seed >= options.seeds.end || progress.failures().len() >= MOST_FAILURES {
             return;
         }
-        let outcome = quietly(seed, false);
+        let outcome = quietly(world, seed, false);
         progress.seeds.fetch_add(1, Ordering::Relaxed);
         progress.steps.fetch_add(outcome.steps, Ordering::Relaxed);
         progress.batches.fetch_add(outcome.batches, Ordering::Relaxed);
         progress.rounds.fetch_add(outcome.rounds, Ordering::Relaxed);
         if let Some(text) = outcome.violation {
-            println!("seed {seed}: {text}");
-            progress.failures().push((seed, text));
+            println!("{} seed {seed}: {text}", world.name());
+            progress.failures().push((world, seed, text));
         }
     }
 }
 
-/// The seed again, now with its trace: it is the same run.
-fn report(seed: u64, text: &str, lines: usize) -> String {
-    let outcome = quietly(seed, true);
+/// The seed again, now with its trace: it is the same run. And what of its troubles it needs.
+fn report(world: World, seed: u64, text: &str, lines: usize) -> String {
+    let outcome = quietly(world, seed, true);
     let from = outcome.trace.len().saturating_sub(lines);
     let same = if outcome.violation.as_deref() == Some(text) { "" } else { "\nIT DID NOT REPEAT" };
+    let troubles = match world {
+        World::Log => String::new(),
+        World::Node => needs(seed),
+    };
+    let name = world.name();
     format!(
-        "{}\nseed {seed}: {text}{same}\nrepeat: cargo xtask sim --seed {seed} --trace {lines}",
+        "{}\n{name} seed {seed}: {text}{same}{troubles}\nrepeat: cargo xtask sim --world {name} --seed {seed} --trace {lines}",
         outcome.trace[from..].join("\n")
     )
 }
 
+fn needs(seed: u64) -> String {
+    match node::shrink(seed) {
+        Some((_, troubles)) if troubles.is_empty() => "\nit fails without any trouble".to_string(),
+        Some((text, troubles)) => {
+            format!("\nit fails with these alone: {}\nand says then: {text}", troubles.join("; "))
+        }
+        None => String::new(),
+    }
+}
+
 fn show(options: &Options) -> Result<(), String> {
     let seed = options.seeds.start;
-    let outcome = quietly(seed, true);
-    match outcome.violation {
-        Some(text) => Err(report(seed, &text, options.trace)),
-        None => {
-            let from = outcome.trace.len().saturating_sub(options.trace);
-            println!("{}", outcome.trace[from..].join("\n"));
-            println!(
-                "seed {seed}: {} steps, {} batches, {} rounds of the journal, trace {:016x}, good",
-                outcome.steps, outcome.batches, outcome.rounds, outcome.hash
-            );
-            Ok(())
+    for world in &options.worlds {
+        let outcome = quietly(*world, seed, true);
+        if let Some(text) = outcome.violation {
+            return Err(report(*world, seed, &text, options.trace));
         }
+        let from = outcome.trace.len().saturating_sub(options.trace);
+        println!("{}", outcome.trace[from..].join("\n"));
+        println!(
+            "{} seed {seed}: {} steps, {} batches or records, trace {:016x}, good",
+            world.name(),
+            outcome.steps,
+            outcome.batches,
+            outcome.hash
+        );
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -140,13 +166,23 @@ mod tests {
     #[test]
     fn twenty_seeds_are_good_and_repeat() {
         for seed in 0..20 {
-            let outcome = quietly(seed, false);
+            let outcome = quietly(World::Log, seed, false);
             assert_eq!(outcome.violation, None, "seed {seed}");
             assert!(outcome.steps > 0);
             if seed < 3 {
-                let again = quietly(seed, true);
+                let again = quietly(World::Log, seed, true);
                 assert_eq!((again.hash, again.steps), (outcome.hash, outcome.steps), "seed {seed} does not repeat");
             }
+        }
+    }
+
+    #[test]
+    fn whole_nodes_are_good_and_repeat() {
+        for seed in 0..4 {
+            let outcome = quietly(World::Node, seed, false);
+            assert_eq!(outcome.violation, None, "seed {seed}");
+            let again = quietly(World::Node, seed, true);
+            assert_eq!((again.hash, again.steps), (outcome.hash, outcome.steps), "seed {seed} does not repeat");
         }
     }
 }

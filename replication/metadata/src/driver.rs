@@ -170,17 +170,24 @@ async fn recover_folder(folder: &Path) -> Result<Recovered, MetadataError> {
     } else if let Some(parent) = folder.parent() {
         // Whoever made it may have been killed before its name was durable, and what is in it goes with its name.
         fs::sync_dir(parent).await.map_err(on_disk)?;
+        // Nor may the names of its files be: a kill between a rename and the sync after it leaves them so.
+        fs::sync_dir(folder).await.map_err(on_disk)?;
     }
-    read_folder(folder).await
+    load(folder, true).await
 }
 
 /// Changes nothing.
 pub(crate) async fn read_folder(folder: &Path) -> Result<Recovered, MetadataError> {
+    load(folder, false).await
+}
+
+/// `rewrite`: what is believed is made durable first.
+async fn load(folder: &Path, rewrite: bool) -> Result<Recovered, MetadataError> {
     let entries = fs::read_dir(folder).await.map_err(on_disk)?;
     let plan = plan_recovery(entries.iter().map(|entry| entry.name.as_str()))?;
     let journal = read(folder, plan.journal.as_deref(), MAX_JOURNAL_LEN).await?;
     let snapshot = read(folder, plan.snapshot.as_deref(), MAX_SNAPSHOT_LEN + (1 << 20)).await?;
-    if let (Some(name), Some(bytes)) = (plan.journal.as_deref(), &journal) {
+    if let (true, Some(name), Some(bytes)) = (rewrite, plan.journal.as_deref(), &journal) {
         // A sync that failed may have left bytes that every reader sees and that never reach the disk: the kernel tries no
         // page twice. Written again in their place they do, and nothing is built on them before.
         fs::write_tail(&folder.join(name), 0, bytes.clone(), true).await.map_err(on_disk)?;

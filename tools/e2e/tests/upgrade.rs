@@ -24,7 +24,7 @@ fn crc32(bytes: &[u8]) -> [u8; 4] {
 
 /// A text file of ours with another version and the CRC that belongs to it.
 fn newer_text(bytes: &[u8]) -> Vec<u8> {
-    let text = std::str::from_utf8(bytes).unwrap().replace("version=1", "version=2");
+    let text = std::str::from_utf8(bytes).unwrap().replacen("version=1", "version=9", 1);
     let body = &text[..text.rfind("crc=").unwrap()];
     format!("{body}crc={:08x}\n", u32::from_le_bytes(crc32(body.as_bytes()))).into_bytes()
 }

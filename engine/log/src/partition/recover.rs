@@ -325,8 +325,8 @@ async fn scan_tail(
             Step::End(why) => break why,
         }
     };
-    if scan.fill.size > from.fill.size {
-        // Written but perhaps not synced before the crash: synced before anyone may count on it.
+    if scan.fill.size > from.fill.size || from.fill.size == 0 {
+        // Written, or cut to nothing, but perhaps not synced before the crash: synced before anyone may count on it.
         file.fdatasync().await?;
     }
     file.close().await?;

@@ -139,7 +139,9 @@ async fn process(shared: Rc<Shared>, mut dice: Dice, turns: u64) {
     let dir = match DataDir::open(Path::new(FOLDER)).await {
         Ok(dir) => dir,
         Err(error) => {
-            if flipped && error.to_string().contains("was durable and is damaged") {
+            // The flip may have come before a start that did not get this far.
+            let refusable = shared.expected.iter().any(|expected| expected.borrow().refusable);
+            if refusable && error.to_string().contains("was durable and is damaged") {
                 // The operator does as the sentence says and goes on without what was in the ring.
                 rings::move_away(Path::new(FOLDER)).await;
                 shared.expected.iter().for_each(|expected| expected.borrow_mut().damaged = true);

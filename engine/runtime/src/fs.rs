@@ -2,13 +2,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::error::IoError;
 pub use crate::file_types::{Entry, Overlay, Space, Stat};
+use crate::limits::OVERLAY_THREADS;
 use crate::task::spawn_blocking;
 
 async fn on_pool<T: Send + 'static>(
@@ -139,32 +140,47 @@ pub async fn write_tail(path: &Path, position: u64, bytes: Vec<u8>, sync: bool) 
     .await
 }
 
-/// Writes pieces into files that are there, in order, and then makes everything of the file system durable that `folder` is
-/// on: one sync whatever the number of files. Gives which of the files were there.
+/// Writes pieces into files that are there, in order, and syncs each. Gives which of the files were there. Some threads at a
+/// time, so that the syncs share the file system's commits; not one sync of the whole file system, which would wait for
+/// what other programs have written as well.
 pub async fn overlay(folder: &Path, files: Vec<Overlay>) -> Result<Vec<bool>, IoError> {
-    on_pool("cannot write into files of", folder, move |folder| {
-        // Opened first: it tells errors of writing back that come after.
-        let root = File::open(folder)?;
-        let mut there = Vec::with_capacity(files.len());
-        for Overlay { path, pieces } in files {
-            match OpenOptions::new().write(true).open(&path) {
-                Ok(file) => {
-                    for (position, bytes) in pieces {
-                        file.write_all_at(&bytes, position)?;
-                    }
-                    there.push(true);
+    on_pool("cannot write into files of", folder, move |_| {
+        let next = AtomicUsize::new(0);
+        let work = || -> io::Result<Vec<usize>> {
+            let mut there = Vec::new();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(file) = files.get(at) else { return Ok(there) };
+                if overlay_one(file)? {
+                    there.push(at);
                 }
-                Err(e) if e.kind() == io::ErrorKind::NotFound => there.push(false),
-                Err(e) => return Err(e),
             }
-        }
-        // SAFETY: the descriptor is open for as long as `root` lives.
-        if unsafe { libc::syncfs(root.as_raw_fd()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        };
+        let threads = OVERLAY_THREADS.min(files.len());
+        let found = std::thread::scope(|scope| {
+            let spawned: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            let ended = spawned.into_iter().map(|thread| thread.join());
+            let results =
+                ended.map(|end| end.unwrap_or_else(|_| Err(io::Error::other("a thread that wrote panicked"))));
+            results.collect::<io::Result<Vec<Vec<usize>>>>()
+        })?;
+        let mut there = vec![false; files.len()];
+        found.into_iter().flatten().for_each(|at| there[at] = true);
         Ok(there)
     })
     .await
+}
+
+fn overlay_one(overlay: &Overlay) -> io::Result<bool> {
+    let file = match OpenOptions::new().write(true).open(&overlay.path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+        opened => opened?,
+    };
+    for (position, bytes) in &overlay.pieces {
+        file.write_all_at(bytes, *position)?;
+    }
+    file.sync_data()?;
+    Ok(true)
 }
 
 /// Cuts or extends a file and syncs it.

@@ -35,3 +35,5 @@ pub const MAPPED_CHUNK_BYTES: usize = 256 << 10;
 pub const WANT_STEP: usize = 128 << 10;
 /// Shortest time in which a connection may be tried; none at all is refused by the event loop.
 pub const LEAST_CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(1);
+/// Threads that write and sync many files at once, at a start.
+pub const OVERLAY_THREADS: usize = 16;

@@ -84,7 +84,7 @@ impl DataDir {
         let stored = Stored::read(path, &listing).await?;
         let was_clean = stored.clean;
         let found = find_partitions(path, &listing, was_clean.then_some(&stored.entries)).await?;
-        let lost = replay(path, &found).await?;
+        let lost = replay(path, &found, was_clean).await?;
         if !was_clean {
             stored.consolidate(path, incarnation).await?;
         }

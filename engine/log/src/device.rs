@@ -88,6 +88,11 @@ impl Device {
     /// Does `work`, one write or one sync of a file in the data folder `folder`, once a slot is free.
     pub async fn run<T>(&self, folder: &Path, operation: Operation, work: impl Future<Output = T>) -> T {
         let _slot = self.slots.take(1).await;
+        self.run_apart(folder, operation, work).await
+    }
+
+    /// The same without waiting for a slot: the journal's own, for which many partitions wait and of which there are few.
+    pub async fn run_apart<T>(&self, folder: &Path, operation: Operation, work: impl Future<Output = T>) -> T {
         let bytes = if let Operation::Write(len) = operation { len } else { 0 };
         let _memory = self.memory.take(bytes).await;
         let _counted = self.begins(operation);
@@ -99,13 +104,6 @@ impl Device {
             self.stalled(folder, took_us, limit_us);
         }
         result
-    }
-
-    /// Does one write of the journal, which waits for no slot: many partitions wait for it, and there are few of them.
-    pub async fn run_apart<T>(&self, bytes: usize, work: impl Future<Output = T>) -> T {
-        let _memory = self.memory.take(bytes).await;
-        let _counted = self.begins(Operation::Write(bytes));
-        work.await
     }
 
     fn begins(&self, operation: Operation) -> InFlight<'_> {

@@ -17,7 +17,7 @@ impl Journal {
             let mut again = false;
             match self.state.get() {
                 State::Ready => again = self.make_room(),
-                State::Broken => again = self.leave_ring().await,
+                State::Broken => self.leave_ring().await,
                 State::Off | State::Preparing => {}
                 State::Stopped => return,
             }
@@ -32,20 +32,21 @@ impl Journal {
         let freed = self.ring.borrow_mut().recycle();
         if freed > 0 {
             self.pressure.set(false);
+            self.full_grown.set(false);
             self.ready.notify();
         }
         let (files, used, free, rest) = {
             let ring = self.ring.borrow();
             (ring.file_count(), ring.used_laps(), ring.has_free(), ring.current_rest())
         };
-        if !free && files < self.config.files_max && rest < self.config.file_bytes / 2 && used > 0 {
+        let whole = files == self.config.files_max || self.full_grown.get();
+        if !free && !whole && rest < self.config.file_bytes / 2 && used > 0 {
             self.grow();
         }
         if used == 0 {
             self.pressure.set(false);
             return freed > 0;
         }
-        let whole = files == self.config.files_max;
         let crowded = whole && used > 1 && used * 4 >= files * 3;
         let stuck = whole && !free && rest < self.config.tight_bytes();
         // The only file, or memory is short: even the file under way is emptied, as far as it is.
@@ -92,7 +93,7 @@ impl Journal {
     }
 
     /// A poisoned partition's acknowledged bytes move to the newest lap.
-    pub fn carry(&self, log: Rc<PartitionLog>) {
+    fn carry(&self, log: Rc<PartitionLog>) {
         self.carries.borrow_mut().push_back(log);
         self.ready.notify();
     }
@@ -130,7 +131,7 @@ impl Journal {
     }
 
     /// After a failure: everyone goes to the segments, and when all are there the ring is given up.
-    async fn leave_ring(self: &Rc<Self>) -> bool {
+    async fn leave_ring(self: &Rc<Self>) {
         let members = self.ring.borrow().members();
         if !members.is_empty() {
             let (failed, sound): (Vec<_>, Vec<_>) = members.into_iter().partition(|log| log.failure().is_some());
@@ -139,7 +140,7 @@ impl Journal {
                 // These stay in the ring for the next start; nobody can be told that it is not needed.
                 self.give_up_voids(false);
             }
-            return false;
+            return;
         }
         let retired = self.retire().await.is_ok();
         if retired {
@@ -147,6 +148,5 @@ impl Journal {
         }
         self.give_up_voids(retired);
         self.ready.notify();
-        false
     }
 }

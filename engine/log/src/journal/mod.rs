@@ -36,7 +36,7 @@ use runtime::{DirectFile, Notify, OpenMode, TaskGroup, fs};
 
 use crate::committer::Committer;
 use crate::data_dir::DataDir;
-use crate::device::Device;
+use crate::device::{Device, Operation};
 use crate::error::LogError;
 use crate::limits::{BLOCK, IO_MAX, JOURNAL_AFTER};
 use crate::partition::PartitionLog;
@@ -132,6 +132,8 @@ pub(crate) struct Journal {
     progress: Notify,
     pressure: Cell<bool>,
     growing: Cell<bool>,
+    /// The last try to make a file failed: the ring gets on with those it has, until one comes free.
+    full_grown: Cell<bool>,
     commits: Cell<u32>,
     sequence: Cell<u64>,
     previous_crc: Cell<u32>,
@@ -176,6 +178,7 @@ impl Journal {
             progress: Notify::new(),
             pressure: Cell::new(false),
             growing: Cell::new(false),
+            full_grown: Cell::new(false),
             commits: Cell::new(0),
             sequence: Cell::new(1),
             previous_crc: Cell::new(0),
@@ -256,11 +259,16 @@ impl Journal {
                     me.commits.set(0);
                     me.state.set(State::Off);
                 }
-                Err(_) => {}
+                Err(_) => me.full_grown.set(true),
             }
             me.progress.notify();
             me.ready.notify();
         });
+    }
+
+    /// One of the journal's own writes or syncs: counted and timed as the drive's others, in nobody's queue.
+    async fn on_device<T>(&self, operation: Operation, work: impl Future<Output = T>) -> T {
+        self.device.run_apart(self.home.dir.path(), operation, work).await
     }
 
     async fn make_file(&self, slot: usize) -> Result<DirectFile, LogError> {
@@ -293,7 +301,7 @@ impl Journal {
         let mut at = 0;
         while at < self.config.file_bytes {
             let len = zeros.len().min((self.config.file_bytes - at) as usize);
-            self.device.run_apart(len, file.write_piece(&[&zeros[..len]], at)).await?;
+            self.on_device(Operation::Write(len), file.write_piece(&[&zeros[..len]], at)).await?;
             at += len as u64;
         }
         Ok(file.fdatasync().await?)

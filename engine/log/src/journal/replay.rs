@@ -29,8 +29,8 @@ pub const LOST: &str = "lost";
 /// Partitions that lost acknowledged records, and the round that held them.
 pub type LostPartitions = BTreeMap<PartitionKey, u64>;
 
-/// Applies and retires every ring of the data folder.
-pub(crate) async fn replay(dir: &Path, found: &[FoundPartition]) -> Result<LostPartitions, DataDirError> {
+/// Applies and retires every ring of the data folder. A clean stop left none, durably.
+pub(crate) async fn replay(dir: &Path, found: &[FoundPartition], clean: bool) -> Result<LostPartitions, DataDirError> {
     let folder = dir.join(FOLDER);
     if fs::stat(&folder).await?.is_none() {
         return Ok(LostPartitions::new());
@@ -39,6 +39,9 @@ pub(crate) async fn replay(dir: &Path, found: &[FoundPartition]) -> Result<LostP
     let listing = fs::read_dir(&folder).await?;
     let states: Vec<PathBuf> =
         listing.iter().filter(|e| e.name.ends_with(".state")).map(|e| folder.join(&e.name)).collect();
+    if clean && states.is_empty() {
+        return Ok(lost);
+    }
     for state in &states {
         let (owner, files) = read_ring(&folder, state).await?;
         let (plan, files) = plan_off_shard(owner, files, state).await?;
@@ -51,7 +54,7 @@ pub(crate) async fn replay(dir: &Path, found: &[FoundPartition]) -> Result<LostP
     for state in &states {
         fs::remove_file(state).await?;
     }
-    // The ring's files stay: the next ring is made of them, and its incarnation tells its rounds from theirs.
+    // Also without a state: a kill may have come between its removal and the sync. The ring's files stay: the next ring is made of them, and its incarnation tells its rounds from theirs.
     fs::sync_dir(&folder).await?;
     Ok(lost)
 }

@@ -12,6 +12,7 @@ use runtime::{DirectFile, TaskHandle, spawn};
 
 use super::format::{self, Action, Entry, Round, round_len};
 use super::{Journal, State, Void};
+use crate::device::Operation;
 use crate::error::LogError;
 use crate::limits::{BLOCK, ROUND_BYTES, ROUND_ENTRIES, ROUND_PARTITIONS};
 use crate::mutants::{Mutant, active};
@@ -215,7 +216,7 @@ impl Journal {
             writes.push(async move {
                 let len = parts.iter().map(Bytes::len).sum();
                 let slices: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
-                self.device.run_apart(len, file.write_piece(&slices, position + at)).await
+                self.on_device(Operation::Write(len), file.write_piece(&slices, position + at)).await
             });
         }
         let written: Result<(), _> = all(writes).await.into_iter().collect();
@@ -223,7 +224,11 @@ impl Journal {
     }
 
     async fn sync_round(self: Rc<Self>, flight: Flight) {
-        let synced = if active(Mutant::JournalSyncLeftOut) { Ok(()) } else { flight.file.fdatasync().await };
+        let synced = if active(Mutant::JournalSyncLeftOut) {
+            Ok(())
+        } else {
+            self.on_device(Operation::Sync, flight.file.fdatasync()).await
+        };
         if self.state.get() == State::Broken {
             return self.broke(None, flight);
         }

@@ -102,6 +102,12 @@ impl PartitionLog {
             return Vec::new();
         }
         let state = self.state.borrow();
+        if state.open_segments().all(|s| s.kept.fill.size <= s.durable) {
+            drop(state);
+            // What the ring has of it was never acknowledged, or is in its segments too.
+            self.leave_ring();
+            return Vec::new();
+        }
         let mut pieces = Vec::new();
         for segment in state.open_segments().filter(|s| s.kept.fill.size > s.durable) {
             let (from, to) = (segment.durable, segment.kept);
@@ -123,10 +129,6 @@ impl PartitionLog {
             _ => held.push_back(Held { lap, segment_base: piece.segment_base, end }),
         }
         self.newest_lap.set(lap);
-    }
-
-    pub(crate) fn newest_lap(&self) -> Option<u64> {
-        self.held.borrow().back().map(|held| held.lap)
     }
 
     /// The round is in the ring's file: it survives a kill.
@@ -175,7 +177,7 @@ impl PartitionLog {
 
     /// Older laps are not needed any more for what the newest now holds.
     fn carried(&self, piece: &Piece) {
-        let newest = self.newest_lap().unwrap_or(0);
+        let newest = self.newest_lap.get();
         let is_old = |held: &Held| held.segment_base == piece.segment_base && held.lap < newest;
         let old: VecDeque<Held> = {
             let mut held = self.held.borrow_mut();
@@ -235,7 +237,7 @@ impl PartitionLog {
         self.leave_laps(&done);
     }
 
-    /// A deleted or truncated partition needs nothing of the ring.
+    /// A partition that is deleted, or failed before anything in the ring was acknowledged, needs nothing of it.
     pub(crate) fn leave_ring(&self) {
         self.leave_laps(&self.held.take());
     }

@@ -8,6 +8,7 @@ use model::Offset;
 
 use super::*;
 use crate::journal::FOLDER;
+use crate::partition::journaled::Held;
 
 async fn start(path: &Path) -> Node {
     Node::start_with(path, |config| config.journal = Some(small_journal())).await
@@ -217,5 +218,70 @@ fn a_ring_whose_file_is_gone_is_no_reason_to_start_without_it() {
         let error = DataDir::open(folder.path()).await.unwrap_err().to_string();
         assert!(error.contains("it may hold acknowledged records"), "{error}");
         assert!(has_state(folder.path()), "nothing was changed");
+    });
+}
+
+#[test]
+fn a_ring_that_cannot_grow_gets_on_with_the_files_it_has() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        // The second file cannot be made: a folder has its name.
+        std::fs::create_dir_all(folder.path().join(FOLDER).join("00000.00001.ring").join("in the way")).unwrap();
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        warm_up(&node, &log).await;
+        let mut ms = 0;
+        while node.shard.stats().journal.written_bytes < 5 * (64 << 10) {
+            put(&log, &batch_of(&[ms], 3000)).await;
+            ms += 1;
+            assert!(ms < 5000, "the only file never comes free: {:?}", node.shard.stats().journal);
+        }
+        assert_eq!(node.shard.stats().journal.files, 1);
+        let end = log.log_end_offset();
+        // It needs room in the ring for its void.
+        log.truncate_to(Offset(end.0 - 3)).await.unwrap();
+        drop(log);
+        node.crash().await;
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        assert_eq!(log.log_end_offset(), Offset(end.0 - 3));
+        drop(log);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn a_poisoned_partition_of_which_nothing_was_acknowledged_in_the_ring_keeps_no_file() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        warm_up(&node, &log).await;
+        log.settle().await.unwrap();
+        // As a round leaves it that was under way when the partition failed.
+        let base = log.state.borrow().active.base_offset;
+        log.held.borrow_mut().push_back(Held { lap: log.newest_lap.get(), segment_base: base, end: u64::MAX });
+        log.poison(&LogError::Storage("for a test".into()));
+        assert!(log.take_carry().is_empty());
+        assert!(log.held.borrow().is_empty());
+        drop(log);
+        assert!(node.shard.stop_clean().await.is_err());
+    });
+}
+
+#[test]
+fn the_journals_writes_and_syncs_are_counted_with_the_drives() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        warm_up(&node, &log).await;
+        let before = node.shard.stats();
+        put(&log, &batch(&[7])).await;
+        let after = node.shard.stats();
+        assert_eq!(after.journal.rounds, before.journal.rounds + 1);
+        assert_eq!((after.device.writes, after.device.syncs), (before.device.writes + 1, before.device.syncs + 1));
+        drop(log);
+        node.stop().await;
     });
 }

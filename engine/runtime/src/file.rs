@@ -16,6 +16,7 @@ use crate::buffers::ChunkPool;
 use crate::error::{IoError, from_glommio};
 use crate::faults::{self, Operation};
 pub use crate::file_types::OpenMode;
+use crate::lent;
 use crate::limits::{BLOCK, MAX_IO_BYTES};
 
 /// A file read and written past the page cache. Cheap to clone; closed by [`DirectFile::close`] on the last clone, or
@@ -124,6 +125,23 @@ impl DirectFile {
         let mut chunk = pool.take(len.max(1));
         self.read_pieces(position, len, |piece| chunk.append(piece)).await?;
         Ok(chunk.slice(0..chunk.len()))
+    }
+
+    /// As [`DirectFile::read`], for bytes that go to a client and are let go soon: they are lent out of the ring's registered
+    /// memory without a copy, if one operation can read them and not too much is on loan; else pooled as above.
+    pub async fn read_lent(&self, position: u64, len: usize, pool: &ChunkPool) -> Result<Bytes, IoError> {
+        let from = position / BLOCK as u64 * BLOCK as u64;
+        let ask = ((position + len as u64).next_multiple_of(BLOCK as u64) - from) as usize;
+        // The ring's allocator gives out powers of two.
+        let takes = ask.next_power_of_two();
+        if ask > MAX_IO_BYTES || !lent::has_room(takes) {
+            return self.read_pooled(position, len, pool).await;
+        }
+        faults::check(Operation::Read, "cannot read", &self.path)?;
+        let got = self.file.read_at_aligned(from, ask).await.map_err(|e| self.fail("cannot read", e))?;
+        let skip = ((position - from) as usize).min(got.len());
+        let len = len.min(got.len() - skip);
+        Ok(lent::lend(got, takes).slice(skip..skip + len))
     }
 
     async fn read_pieces(&self, position: u64, len: usize, mut take: impl FnMut(&[u8])) -> Result<(), IoError> {

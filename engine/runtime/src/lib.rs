@@ -9,7 +9,7 @@
 //! * [`shard`]: start shards, pinned or not; [`task`]: spawn with a name and an owner; a panic ends the process.
 //! * [`mailbox`]: typed messages between shards, batched, replies by token.
 //! * [`pulse`]: the thread that keeps every shard awake, and the stall figure it gives.
-//! * [`file`]: direct I/O; [`fs`]: small file work on a pool thread; [`shared_file`]: page cache for `sendfile`.
+//! * [`file`]: direct I/O, whose reads are lent out without a copy (`lent`); [`fs`]: small file work on a pool thread; [`shared_file`]: page cache for `sendfile`.
 //! * [`net`]: acceptor thread and sockets; [`buffers`]: aligned ref-counted chunks.
 //! * [`faults`]: errors of the disk for tests (feature `faults`).
 //! * [`sync`]: events and channels within a shard; [`clock`]; [`random`]; [`checks`]: what a host must offer; [`signals`].
@@ -31,6 +31,8 @@ mod file_types;
 #[cfg_attr(feature = "sim", path = "sim/fs.rs")]
 pub mod fs;
 mod host_error;
+#[cfg(not(feature = "sim"))]
+mod lent;
 pub mod limits;
 pub mod mailbox;
 #[cfg_attr(feature = "sim", path = "sim/net.rs")]
@@ -61,6 +63,7 @@ pub use file::{DirectFile, OpenMode};
 pub use mailbox::{Post, Responder};
 pub use net::{AcceptQueue, Acceptor, Socket};
 pub use shard::{HelperSpec, RunningShards, ShardContext, ShardSpec};
+pub use shard_types::lendable_bytes;
 pub use shared_file::SharedFile;
 pub use sync::Notify;
 pub use task::{TaskGroup, TaskHandle, spawn, spawn_blocking};

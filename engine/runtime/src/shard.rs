@@ -9,8 +9,9 @@ use glommio::{LocalExecutorBuilder, Placement};
 
 use crate::limits::RING_DEPTH;
 use crate::pulse::{PulseState, PulseThread};
+use crate::shard_types::lendable_bytes;
 pub use crate::shard_types::{HelperSpec, ShardContext, ShardSpec, StartError};
-use crate::{checks, task};
+use crate::{checks, lent, task};
 
 /// Running shards; `join` waits for all main tasks.
 #[derive(Debug)]
@@ -50,13 +51,15 @@ where
     F: Future<Output = T> + 'static,
     T: 'static,
 {
+    let io_memory = checks::io_memory_that_fits(spec.io_memory_bytes);
     let executor = LocalExecutorBuilder::new(spec.cpu.map_or(Placement::Unbound, Placement::Fixed))
         .name(&format!("shard-{}", context.index))
-        .io_memory(checks::io_memory_that_fits(spec.io_memory_bytes))
+        .io_memory(io_memory)
         .ring_depth(RING_DEPTH)
         .preempt_timer(Duration::from_micros(spec.preempt_timer_us))
         .make()
         .map_err(|e| e.to_string())?;
+    lent::may_lend(lendable_bytes(io_memory));
     let stopped = Arc::new(AtomicBool::new(false));
     let _event_loop = context.pulse.enter();
     executor.run(async move {

@@ -18,6 +18,11 @@ pub struct ShardSpec {
     pub preempt_timer_us: u64,
 }
 
+/// What of a shard's registered memory may be on loan to connections; the rest is for operations under way.
+pub fn lendable_bytes(io_memory_bytes: usize) -> usize {
+    io_memory_bytes / 2
+}
+
 impl Default for ShardSpec {
     fn default() -> ShardSpec {
         ShardSpec { cpu: None, io_memory_bytes: 16 << 20, preempt_timer_us: 1000 }

@@ -1,6 +1,6 @@
 //! Read: the fetch way. Batches come from the tail's chunks by reference, from closed segments as file ranges that were
-//! verified, or, for what an open segment no longer has in memory, by direct reads. No byte of a record is copied or
-//! encoded again on the first two ways.
+//! verified, or, for what an open segment no longer has in memory, by direct reads whose memory is lent out. No byte of a
+//! record is copied or encoded again, unless too much is on loan already.
 
 use bytes::Bytes;
 use model::{BatchView, Offset};
@@ -12,7 +12,7 @@ use super::segments::SegmentRef;
 use crate::damage::{Order, Walked, pass_over, walk};
 use crate::error::LogError;
 use crate::format::index;
-use crate::limits::{DAMAGES_PER_READ, IO_MAX, MARK_BYTES, READ_PARTS};
+use crate::limits::{BLOCK, DAMAGES_PER_READ, IO_MAX, MARK_BYTES, READ_PARTS};
 use crate::scan::{ReadLimits, Selection, select};
 
 /// Bytes that leave for a client.
@@ -250,14 +250,15 @@ impl PartitionLog {
         let base = segment.base_offset;
         let (mut position, mut order) = self.start_of(segment, from).await?;
         let slack = self.config().index_interval_bytes.min(IO_MAX) as usize;
-        // One operation, and one pooled chunk of that size; a batch that is larger asks for more below.
-        let mut len = limits.max_bytes.saturating_add(slack).min(IO_MAX as usize);
+        // One operation, from a block's beginning; a batch that is larger asks for more below.
+        let one_operation = (IO_MAX - position % BLOCK) as usize;
+        let mut len = limits.max_bytes.saturating_add(slack).min(one_operation);
         while position < segment.size {
             let file = self.direct_file(base, false).await?;
             let len_now = len.min((segment.size - position) as usize);
             let bytes = {
                 let _budget = self.shard.io.take(len_now).await;
-                file.read_pooled(position, len_now, &self.shard.config.pool).await?
+                file.read_lent(position, len_now, &self.shard.config.pool).await?
             };
             let found = select(&bytes, from, limits);
             if found.start < found.end {

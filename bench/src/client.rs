@@ -139,6 +139,22 @@ impl Client {
         Ok((Client { stream, buffer: Vec::new(), next_id: self.next_id }, self))
     }
 
+    /// One Produce request for all of a load's partitions, ready to be sent any number of times.
+    pub(crate) fn produce_frame(&self, load: &Load<'_>) -> io::Result<Vec<u8>> {
+        let batch = batch(load.record_bytes, (load.batch_bytes / load.record_bytes).max(1));
+        let data = |index| PartitionProduceData { index, records: Records::from(batch.clone()) };
+        let partition_data = (0..load.partitions).map(data).collect();
+        let topic = TopicProduceData { name: load.topic, topic_id: [0; 16], partition_data };
+        let request = ProduceRequest { transactional_id: None, acks: -1, timeout_ms: 30_000, topic_data: vec![topic] };
+        frame(1, PRODUCE_VERSION, &request)
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(crate) fn produce_once(&mut self, request: &[u8]) -> io::Result<()> {
+        self.stream.write_all(request)?;
+        check_produced(&self.receive()?)
+    }
+
     /// Sends `bytes` of records of `record_bytes` each, `batch_bytes` for each partition of a request, acks=all.
     pub fn produce(&mut self, load: &Load<'_>) -> io::Result<Moved> {
         let per_batch = (load.batch_bytes / load.record_bytes).max(1);
@@ -171,7 +187,7 @@ impl Client {
     }
 
     /// Sends the first request until every partition takes it: a leader may be named before it is ready.
-    fn warm_up(&mut self, request: &[u8]) -> io::Result<()> {
+    pub(crate) fn warm_up(&mut self, request: &[u8]) -> io::Result<()> {
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
             self.stream.write_all(request)?;

@@ -8,14 +8,17 @@
 //! * [`client`]: a blocking client of raw frames with pre-encoded batches, so that the broker is what is measured.
 //! * [`compare`]: the rounds and the table; [`many`]: thousands of partitions.
 //! * [`idle`], [`churn`], [`producers`]: what must not grow: idle consumers, topics that come and go, producers that
-//!   write once. [`soak`]: a steady load for long, with [`plot`]s.
+//!   write once. [`lone`]: one request at a time beside a bare synced write. [`cleaning`]: what compaction costs its
+//!   neighbours. [`soak`]: a steady load for long, with [`plot`]s.
 
 pub mod broker;
 pub mod churn;
+pub mod cleaning;
 pub mod client;
 pub mod compare;
 pub mod disk;
 pub mod idle;
+pub mod lone;
 pub mod many;
 pub mod plot;
 pub mod producers;

@@ -1,0 +1,129 @@
+//! A lone Produce on a quiet node beside the least that its promise costs: a bare direct write and fdatasync of one block
+//! on the same disk, by turns, so that both meet the same neighbours.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use hdrhistogram::Histogram;
+
+use crate::broker::{Broker, Kind, Programs};
+use crate::client::{Client, Load};
+
+/// Flags of `bench lone`.
+#[derive(Clone, Debug, Args)]
+pub struct Options {
+    /// Produce requests, and as many bare writes.
+    #[arg(long, default_value_t = 5_000)]
+    count: u32,
+    /// Bytes of each request's single record.
+    #[arg(long, default_value_t = 1024)]
+    record_bytes: usize,
+    /// Milliseconds of quiet before each.
+    #[arg(long, default_value_t = 2)]
+    pause_ms: u64,
+    /// The ringlog program.
+    #[arg(long, default_value = "target/release/ringlog")]
+    ringlog: PathBuf,
+    /// A setting of the broker's, `key=value`; may be repeated.
+    #[arg(long = "set")]
+    settings: Vec<String>,
+    /// Folder for the broker's data and the bare file.
+    #[arg(long, default_value = "/tmp/ringlog-bench-lone")]
+    dir: PathBuf,
+}
+
+const BLOCK: usize = 4096;
+/// Blocks of the bare file, written over and over as the journal's are.
+const BLOCKS: u64 = 1024;
+/// Requests before the first that counts: the journal takes over after some commits.
+const WARM_UP: u32 = 300;
+/// Longest latency that is told apart, microseconds.
+const LATENCY_MAX_US: u64 = 60_000_000;
+
+pub fn run(options: &Options) -> Result<(), String> {
+    let programs = Programs { ringlog: options.ringlog.clone(), kafka_packages: PathBuf::new() };
+    let _ = std::fs::remove_dir_all(&options.dir);
+    let settings: Vec<&str> = options.settings.iter().map(String::as_str).collect();
+    let broker = Broker::start_with(Kind::Ringlog, &programs, &options.dir, &settings)?;
+    let result = measure(options, broker.port).map_err(|e| e.to_string());
+    drop(broker);
+    let _ = std::fs::remove_dir_all(&options.dir);
+    let (bare, produced) = result?;
+    print(&bare, &produced);
+    Ok(())
+}
+
+fn measure(options: &Options, port: u16) -> io::Result<(Histogram<u64>, Histogram<u64>)> {
+    let mut bare = Bare::create(&options.dir)?;
+    let mut client = Client::connect(port)?;
+    client.create_topic("lone", 1)?;
+    let load = Load {
+        topic: "lone",
+        partitions: 1,
+        record_bytes: options.record_bytes,
+        batch_bytes: options.record_bytes,
+        bytes: 0,
+    };
+    let request = client.produce_frame(&load)?;
+    client.warm_up(&request)?;
+    let (mut writes, mut requests) = (empty(), empty());
+    for round in 0..WARM_UP + options.count {
+        std::thread::sleep(Duration::from_millis(options.pause_ms));
+        let begun = Instant::now();
+        bare.write()?;
+        let write = begun.elapsed();
+        std::thread::sleep(Duration::from_millis(options.pause_ms));
+        let begun = Instant::now();
+        client.produce_once(&request)?;
+        let produce = begun.elapsed();
+        if round >= WARM_UP {
+            writes.saturating_record(write.as_micros() as u64);
+            requests.saturating_record(produce.as_micros() as u64);
+        }
+    }
+    Ok((writes, requests))
+}
+
+/// A file whose blocks are there already, written directly.
+struct Bare {
+    file: File,
+    memory: Vec<u8>,
+    next: u64,
+}
+
+impl Bare {
+    fn create(dir: &Path) -> io::Result<Bare> {
+        let path = dir.join("bare");
+        std::fs::write(&path, vec![0; BLOCKS as usize * BLOCK])?;
+        let file = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&path)?;
+        file.sync_all()?;
+        Ok(Bare { file, memory: vec![7; 2 * BLOCK], next: 0 })
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let aligned = self.memory.as_ptr().align_offset(BLOCK);
+        self.file.write_all_at(&self.memory[aligned..aligned + BLOCK], self.next % BLOCKS * BLOCK as u64)?;
+        self.next += 1;
+        self.file.sync_data()
+    }
+}
+
+fn empty() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_MAX_US, 3).unwrap_or_else(|e| unreachable!("the bounds are constant: {e}"))
+}
+
+fn print(bare: &Histogram<u64>, produced: &Histogram<u64>) {
+    println!("| microseconds | p50 | p99 | p99.9 | max |\n|---|---|---|---|---|");
+    let quantiles = [0.5, 0.99, 0.999, 1.0];
+    for (name, histogram) in [("bare write and fdatasync", bare), ("lone produce, acks=all", produced)] {
+        let cells: Vec<String> = quantiles.iter().map(|&q| histogram.value_at_quantile(q).to_string()).collect();
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+    let ratio = |q| produced.value_at_quantile(q) as f64 / bare.value_at_quantile(q).max(1) as f64;
+    let cells: Vec<String> = quantiles.iter().map(|&q| format!("{:.2}", ratio(q))).collect();
+    println!("| ratio | {} |", cells.join(" | "));
+}

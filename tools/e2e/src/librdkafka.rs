@@ -1,6 +1,6 @@
 //! librdkafka 2 through the crate `rdkafka`, in the test's own process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -104,22 +104,40 @@ pub fn consume(broker: &Broker, topic: &str) -> Vec<Sample> {
 
 /// Shows every record of a partition to `see`, until its end is reached.
 #[track_caller]
-pub fn read_to_end(broker: &Broker, topic: &str, partition: i32, mut see: impl FnMut(&BorrowedMessage<'_>)) {
+pub fn read_to_end(broker: &Broker, topic: &str, partition: i32, see: impl FnMut(&BorrowedMessage<'_>)) {
+    read_all_to_end(broker, topic, partition..partition + 1, see);
+}
+
+/// The same for several partitions, by one consumer: all of each partition, in order.
+pub fn read_all_to_end(
+    broker: &Broker,
+    topic: &str,
+    partitions: std::ops::Range<i32>,
+    mut see: impl FnMut(&BorrowedMessage<'_>),
+) {
     let consumer: BaseConsumer =
         config(broker, &[("group.id", "unused"), ("enable.partition.eof", "true"), ("enable.auto.commit", "false")])
             .create()
             .expect("librdkafka knows the settings");
     let mut wanted = TopicPartitionList::new();
-    wanted.add_partition_offset(topic, partition, Offset::Beginning).expect("a valid position");
+    let mut unfinished: BTreeSet<i32> = partitions.collect();
+    for &partition in &unfinished {
+        wanted.add_partition_offset(topic, partition, Offset::Beginning).expect("a valid position");
+    }
     consumer.assign(&wanted).expect("an assignment");
-    let end = Instant::now() + LIMIT;
-    loop {
-        assert!(Instant::now() < end, "the end of {topic}-{partition} was not reached within {LIMIT:?}");
+    let mut end = Instant::now() + LIMIT;
+    while !unfinished.is_empty() {
+        assert!(Instant::now() < end, "the ends of {topic}-{unfinished:?} were not reached within {LIMIT:?}");
         match consumer.poll(Duration::from_millis(200)) {
-            Some(Ok(message)) => see(&message),
-            Some(Err(KafkaError::PartitionEOF(_))) => return,
+            Some(Ok(message)) => {
+                end = Instant::now() + LIMIT;
+                see(&message);
+            }
+            Some(Err(KafkaError::PartitionEOF(partition))) => {
+                unfinished.remove(&partition);
+            }
             Some(Err(KafkaError::MessageConsumption(code))) if is_passing(code) => {}
-            Some(Err(error)) => panic!("reading {topic}-{partition}: {error}"),
+            Some(Err(error)) => panic!("reading {topic}: {error}"),
             None => {}
         }
     }

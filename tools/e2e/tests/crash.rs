@@ -19,7 +19,27 @@ use ringlog_e2e::raw::Raw;
 use ringlog_e2e::requests::Produce;
 use ringlog_e2e::{Broker, librdkafka, requests};
 
-const PARTITIONS: i32 = 4;
+/// What is sent.
+#[derive(Clone, Copy)]
+struct Plan {
+    partitions: i32,
+    /// One record out of so many is larger than what the journal takes.
+    large_every: u64,
+}
+
+/// A few partitions, all of it small.
+const FEW: Plan = Plan { partitions: 4, large_every: u64::MAX };
+/// Many partitions, batches of every size.
+const MANY: Plan = Plan { partitions: 200, large_every: 701 };
+const LARGE_BYTES: u64 = 200_000;
+
+impl Plan {
+    fn size_of(self, number: u64) -> usize {
+        let is_large = number % self.large_every == self.large_every - 1;
+        (if is_large { LARGE_BYTES + number % 5_000 } else { number % 700 }) as usize
+    }
+}
+
 /// The load between two kills; varied so that they fall on different moments of a commit.
 const LOAD_MS: [u64; 4] = [700, 350, 1100, 523];
 /// No start takes this long, even in a build without optimisation on a busy machine.
@@ -50,14 +70,14 @@ fn print_starts(starts: &[Duration]) {
 }
 
 /// Sends numbered records to every partition in turn until told to stop; what was sent and what became of it.
-fn load(broker_config: &rdkafka::ClientConfig, stop: &AtomicBool) -> (History, librdkafka::Outcomes) {
+fn load(plan: Plan, broker_config: &rdkafka::ClientConfig, stop: &AtomicBool) -> (History, librdkafka::Outcomes) {
     let recorder = librdkafka::Recorder::default();
     let producer: librdkafka::RecordingProducer = broker_config.create_with_context(recorder.clone()).unwrap();
     let mut history = History::default();
     let mut number = 0u64;
     while !stop.load(Ordering::Relaxed) {
-        let partition = (number % PARTITIONS as u64) as i32;
-        let value = format!("{number:020}{}", "x".repeat((number % 700) as usize));
+        let partition = (number % plan.partitions as u64) as i32;
+        let value = format!("{number:020}{}", "x".repeat(plan.size_of(number)));
         let record = BaseRecord::with_opaque_to("load", Box::new(number)).partition(partition).key("k").payload(&value);
         match producer.send(record) {
             Ok(()) => {
@@ -74,35 +94,45 @@ fn load(broker_config: &rdkafka::ClientConfig, stop: &AtomicBool) -> (History, l
     (history, recorder.outcomes())
 }
 
-fn read_back(broker: &Broker) -> BTreeMap<i32, ReadBack> {
-    let mut all = BTreeMap::new();
-    for partition in 0..PARTITIONS {
-        let mut read = ReadBack::new();
-        librdkafka::read_to_end(broker, "load", partition, |message| {
-            let value = std::str::from_utf8(message.payload().unwrap()).unwrap();
-            let number: u64 = value[..20].parse().unwrap();
-            assert_eq!(value.len(), 20 + (number % 700) as usize, "record {number} is whole");
-            read.push((message.offset(), number));
-        });
-        all.insert(partition, read);
-    }
+fn read_back(broker: &Broker, plan: Plan) -> BTreeMap<i32, ReadBack> {
+    let mut all: BTreeMap<i32, ReadBack> = (0..plan.partitions).map(|index| (index, ReadBack::new())).collect();
+    librdkafka::read_all_to_end(broker, "load", 0..plan.partitions, |message| {
+        let value = std::str::from_utf8(message.payload().unwrap()).unwrap();
+        let number: u64 = value[..20].parse().unwrap();
+        assert_eq!(value.len(), 20 + plan.size_of(number), "record {number} is whole");
+        all.get_mut(&message.partition()).unwrap().push((message.offset(), number));
+    });
     all
 }
 
 #[test]
 fn nothing_acknowledged_is_lost_doubled_or_out_of_order() {
+    kill_under_load(FEW, &[]);
+}
+
+#[test]
+fn many_partitions_and_batches_of_every_size_through_the_journal() {
+    kill_under_load(MANY, &[("ringlog.journal", "true")]);
+}
+
+#[test]
+fn many_partitions_and_batches_of_every_size_without_the_journal() {
+    kill_under_load(MANY, &[("ringlog.journal", "false")]);
+}
+
+fn kill_under_load(plan: Plan, broker_settings: &[(&str, &str)]) {
     if skip_on_kafka("Kafka without sync does not promise it, and takes 15 s a start") {
         return;
     }
-    let mut broker = Broker::start();
-    requests::create_topic(&mut Raw::connect(&broker), "load", PARTITIONS, &[]);
+    let mut broker = Broker::with(broker_settings);
+    requests::create_topic(&mut Raw::connect(&broker), "load", plan.partitions, &[]);
     let settings =
         [("enable.idempotence", "true"), ("acks", "all"), ("linger.ms", "1"), ("reconnect.backoff.max.ms", "200")];
     let config = librdkafka::config(&broker, &settings);
     let stop = Arc::new(AtomicBool::new(false));
     let sender = thread::spawn({
         let stop = Arc::clone(&stop);
-        move || load(&config, &stop)
+        move || load(plan, &config, &stop)
     });
     let starts = kill_in_rounds(&mut broker);
     stop.store(true, Ordering::Relaxed);
@@ -114,7 +144,7 @@ fn nothing_acknowledged_is_lost_doubled_or_out_of_order() {
             Err(error) => failed.push(format!("{number}: {error}")),
         }
     }
-    let read = read_back(&broker);
+    let read = read_back(&broker, plan);
     let contradictions = history.contradictions(&read);
     let count: usize = read.values().map(Vec::len).sum();
     println!("sent {}, acknowledged {}, read back {count}", history.sent(), history.acknowledged());
@@ -134,7 +164,7 @@ fn nothing_acknowledged_is_lost_doubled_or_out_of_order() {
     print_starts(&starts);
 
     broker.restart();
-    assert!(history.contradictions(&read_back(&broker)).is_empty(), "the same after a clean restart");
+    assert!(history.contradictions(&read_back(&broker, plan)).is_empty(), "the same after a clean restart");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! kill -9 while everything goes on at once: an idempotent load on topics that roll and are cut by retention, a group
-//! whose offsets are committed without a pause, and topics that come and go. The load is by `ringlog`'s own
+//! kill -9 while everything goes on at once: an idempotent load on topics that roll, are cut by retention and are compacted,
+//! a group whose offsets are committed without a pause, and topics that come and go. The load is by `ringlog`'s own
 //! commands, so that our client is under the same test.
 
 #![allow(clippy::unwrap_used)]
@@ -24,6 +24,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 const SETTLED: Duration = Duration::from_millis(2_500);
 const EARLIEST: i64 = -2;
 const GROUP: &str = "committing";
+const COMPACTED: &str = "compacted";
+/// Keys of the compacted topic; number n has key n modulo this.
+const KEYS: u64 = 20;
 
 fn rounds() -> usize {
     std::env::var("E2E_KILL_ROUNDS").map_or(3, |rounds| rounds.parse().expect("E2E_KILL_ROUNDS is a number"))
@@ -60,8 +63,9 @@ impl Target {
 fn load(target: &Target, topic: &str) -> (u64, bool) {
     let mut next = 0;
     while !target.is_over() {
-        let input: String = (next..next + 2_000).map(|number| format!("{number:08}{}\n", "x".repeat(490))).collect();
-        if !target.run(&["produce", topic, "--quiet"], &input) {
+        let line = |number| format!("{}:{number:08}{}\n", number % KEYS, "x".repeat(490));
+        let input: String = (next..next + 2_000).map(line).collect();
+        if !target.run(&["produce", topic, "--quiet", "-K", ":"], &input) {
             return (next, false);
         }
         next += 2_000;
@@ -133,23 +137,52 @@ fn check_numbers(broker: &Broker, topic: &str, acknowledged: u64, all: bool) {
     println!("{topic}: {acknowledged} acknowledged, read {} to {}", first.0, first.0 + rows.len() as u64 - 1);
 }
 
+/// The numbers of the compacted topic: each at its own offset, in order, and the last one of every key is there.
+fn check_compacted(broker: &Broker, acknowledged: u64) {
+    let text = cli::consume(broker, COMPACTED, &["-f", "%o %k %v\n"]);
+    let mut last = BTreeMap::new();
+    let mut before = None;
+    for line in text.lines() {
+        let mut words = line.split(' ');
+        let mut next = || words.next().unwrap();
+        let (offset, key, value): (u64, u64, u64) =
+            (next().parse().unwrap(), next().parse().unwrap(), next()[..8].parse().unwrap());
+        assert_eq!((offset, key), (value, value % KEYS), "{COMPACTED}: every number keeps its offset and key");
+        assert!(before < Some(offset), "{COMPACTED}: {offset} comes behind {before:?}");
+        before = Some(offset);
+        last.insert(key, value);
+    }
+    for key in 0..KEYS.min(acknowledged) {
+        let newest = (acknowledged - 1 - key) / KEYS * KEYS + key;
+        assert_eq!(last.get(&key), Some(&newest), "{COMPACTED}: the last value of key {key} of {acknowledged}");
+    }
+    let kept = text.lines().count() as u64;
+    assert!(kept < acknowledged || acknowledged < 8_000, "{COMPACTED}: all {kept} are there, nothing was cleaned");
+    println!("{COMPACTED}: {acknowledged} acknowledged, {kept} kept, the last of each key among them");
+}
+
 #[test]
 fn rolls_retention_and_topics_that_come_and_go_survive_kill_9() {
     if skip_on_kafka("Kafka without sync does not promise it, and takes 15 s a start") {
         return;
     }
-    let mut broker =
-        Broker::with(&[("log.retention.check.interval.ms", "200"), ("log.segment.delete.delay.ms", "100")]);
+    let mut broker = Broker::with(&[
+        ("log.retention.check.interval.ms", "200"),
+        ("log.segment.delete.delay.ms", "100"),
+        ("log.cleaner.backoff.ms", "100"),
+    ]);
     let mut raw = Raw::connect(&broker);
     requests::create_topic(&mut raw, "rolls", 1, &[("segment.bytes", "1048576")]);
     requests::create_topic(&mut raw, "short", 1, &[("segment.bytes", "1048576"), ("retention.bytes", "2000000")]);
+    let compact = [("segment.bytes", "1048576"), ("cleanup.policy", "compact"), ("min.cleanable.dirty.ratio", "0.05")];
+    requests::create_topic(&mut raw, COMPACTED, 1, &compact);
     ready(&mut raw, GROUP);
     let target = Target { bootstrap: broker.bootstrap(), stop: Arc::default() };
     let commits = thread::spawn({
         let (stop, port) = (Arc::clone(&target.stop), broker.port());
         move || commit_until(&stop, port, GROUP, "rolls")
     });
-    let loads = ["rolls", "short"].map(|topic| {
+    let loads = ["rolls", "short", COMPACTED].map(|topic| {
         let target = target.clone();
         thread::spawn(move || (topic, load(&target, topic)))
     });
@@ -171,6 +204,10 @@ fn rolls_retention_and_topics_that_come_and_go_survive_kill_9() {
     for round in ["after the last kill", "after a clean restart"] {
         for (topic, (count, is_whole)) in acknowledged {
             assert!(is_whole, "{topic}: a producer outlives restarts, {round}");
+            if topic == COMPACTED {
+                check_compacted(&broker, count);
+                continue;
+            }
             settle(&broker, topic);
             check_numbers(&broker, topic, count, topic == "rolls");
         }

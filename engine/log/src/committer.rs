@@ -19,6 +19,7 @@ use std::rc::Rc;
 use runtime::{Notify, TaskGroup, TaskHandle, fs, spawn};
 
 use crate::error::LogError;
+use crate::figures::{WayStats, WayTally};
 use crate::limits::{DESTAGE_ROUND, ROUND_PARTITIONS};
 use crate::mutants::{Mutant, active};
 use crate::partition::PartitionLog;
@@ -48,6 +49,7 @@ pub(crate) struct Committer {
     ready: Notify,
     stopping: Cell<bool>,
     rounds: Cell<u64>,
+    tally: WayTally,
 }
 
 impl Committer {
@@ -59,6 +61,7 @@ impl Committer {
             ready: Notify::new(),
             stopping: Cell::new(false),
             rounds: Cell::new(0),
+            tally: WayTally::default(),
         })
     }
 
@@ -75,6 +78,15 @@ impl Committer {
 
     pub fn rounds(&self) -> u64 {
         self.rounds.get()
+    }
+
+    /// What its steps count.
+    pub fn tally(&self) -> &WayTally {
+        &self.tally
+    }
+
+    pub fn stats(&self) -> WayStats {
+        self.tally.stats(self.rounds.get())
     }
 
     /// After this the loop ends once nothing is pending.

@@ -25,7 +25,7 @@ use crate::format::partition_metadata;
 use crate::journal::replay::{LostPartitions, replay};
 use crate::limits::{CHECKPOINT_FILE, DIR_NAMES_MAX, SMALL_FILE};
 use crate::mutants::{Mutant, active};
-use crate::reserve::{self, Reserve, SpaceLook};
+use crate::reserve::{self, Reserve, SpaceLimits, SpaceLook};
 
 const LOCK: &str = "ringlog.lock";
 pub const META: &str = "ringlog.meta";
@@ -115,6 +115,16 @@ impl DataDir {
     /// The round of a journal that held acknowledged records of the partition and was damaged.
     pub fn lost_in_journal(&self, key: PartitionKey) -> Option<u64> {
         self.lost.get(&key).copied()
+    }
+
+    /// Partitions of which the journal lost acknowledged records.
+    pub fn lost_partitions(&self) -> usize {
+        self.lost.len()
+    }
+
+    /// What is held back of the disk, and what the files may take.
+    pub fn space_limits(&self) -> SpaceLimits {
+        self.reserve.limits()
     }
 
     pub(crate) fn reserve(&self) -> &Reserve {

@@ -58,7 +58,7 @@ pub fn identity(data: &[u8]) {
 
 /// A file of the journal's ring of any bytes, and its small files.
 pub fn journal(data: &[u8]) {
-    use crate::journal::{format, plan, replay};
+    use crate::journal::{format, look, plan, replay};
 
     let owner = format::Owner { incarnation: 0, writer: 0 };
     if let Some(found) = format::decode(owner, data) {
@@ -68,6 +68,11 @@ pub fn journal(data: &[u8]) {
     if let Ok(plan) = plan::plan(owner, &files) {
         let pieces = plan.pieces.values().flatten();
         pieces.for_each(|piece| assert!(files[piece.file].get(piece.bytes.clone()).is_some()));
+    }
+    if let look::Block::Round { owner, found } = look::block(data) {
+        let mut judge = look::Judge::new(owner);
+        judge.see(0, 0, owner, &found);
+        let _ = judge.verdict().round(0, 0, owner, &found);
     }
     if let Ok((owner, files)) = format::decode_state(data) {
         assert_eq!(format::encode_state(owner, files)[..20], data[..20]);

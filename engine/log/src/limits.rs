@@ -29,6 +29,8 @@ pub const ROUND_BYTES: u64 = if SMALL { 64 << 10 } else { 4 << 20 };
 /// Files of a journal's ring, and the length of each, that a start reads at all.
 pub const RING_FILES_MAX: usize = 1024;
 pub const RING_FILE_MAX: u64 = 1 << 30;
+/// Rounds of a ring that a look at it tells apart.
+pub const LOOK_ROUNDS: usize = 1 << 20;
 /// Partitions that move from the journal to their segments at a time.
 pub const DESTAGE_LANES: usize = 8;
 /// Partitions in one round of that.

@@ -82,6 +82,16 @@ impl Drop for Grant<'_> {
     }
 }
 
+/// What braking goes by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpaceLimits {
+    pub reserve_bytes: u64,
+    /// `None`: the files may take what the disk has, and nobody measures what they do.
+    pub quota_bytes: Option<u64>,
+    /// What the files take; 0 without a quota.
+    pub used_bytes: u64,
+}
+
 /// What a look at the folder's space came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpaceLook {
@@ -106,6 +116,12 @@ impl Reserve {
 
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub fn limits(&self) -> SpaceLimits {
+        let quota_bytes = Some(self.quota.bytes.load(Ordering::Relaxed)).filter(|bytes| *bytes != NO_QUOTA);
+        let used_bytes = if quota_bytes.is_some() { self.quota.used() } else { 0 };
+        SpaceLimits { reserve_bytes: self.bytes(), quota_bytes, used_bytes }
     }
 
     #[cfg(test)]

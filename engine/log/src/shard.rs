@@ -18,6 +18,7 @@ use crate::damage::{DamageStats, DamageTally};
 use crate::data_dir::DataDir;
 use crate::device::{Device, DeviceLimits, DeviceStats};
 use crate::error::LogError;
+use crate::figures::{AppendStats, AppendTally, WayStats};
 use crate::file_table::FileTable;
 use crate::index_cache::SegmentMemory;
 use crate::journal::{Journal, JournalConfig, JournalStats};
@@ -68,9 +69,14 @@ impl LogShardConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogShardStats {
     pub partitions: usize,
+    pub appended: AppendStats,
     pub cached_bytes: usize,
+    pub cache_limit_bytes: usize,
     pub unwritten_bytes: u64,
     pub commit_rounds: u64,
+    /// Straight to segments, and from the journal to them.
+    pub direct: WayStats,
+    pub destage: WayStats,
     pub open_files: usize,
     pub device: DeviceStats,
     /// Of all data folders together.
@@ -105,6 +111,7 @@ pub struct LogShard {
     pub(crate) io: Rc<Budget>,
     pub(crate) device: Rc<Device>,
     pub(crate) damage: DamageTally,
+    pub(crate) appended: AppendTally,
     dirs: RefCell<BTreeMap<PathBuf, Rc<ShardDir>>>,
     partitions: RefCell<BTreeMap<PartitionKey, Rc<PartitionLog>>>,
     /// Folders of deleted partitions by when they go, in ms, and in order. What a stop or a crash leaves is removed by
@@ -137,6 +144,7 @@ impl LogShard {
             device: Rc::new(Device::new(config.device, io.clone())),
             io,
             damage: DamageTally::default(),
+            appended: AppendTally::default(),
             dirs: RefCell::default(),
             partitions: RefCell::default(),
             removals: RefCell::default(),
@@ -241,6 +249,13 @@ impl LogShard {
         failed
     }
 
+    pub(crate) fn committer_of(&self, way: Way) -> &Committer {
+        match way {
+            Way::Direct => &self.committer,
+            Way::Destage => &self.destager,
+        }
+    }
+
     /// Whether `bytes` more may be appended before the disk has caught up.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
         self.unwritten.get() == 0 || self.unwritten.get() + bytes <= UNWRITTEN_MAX
@@ -275,9 +290,13 @@ impl LogShard {
     pub fn stats(&self) -> LogShardStats {
         LogShardStats {
             partitions: self.partitions.borrow().len(),
+            appended: self.appended.stats(),
             cached_bytes: self.cache.used(),
+            cache_limit_bytes: self.config.cache_bytes,
             unwritten_bytes: self.unwritten.get(),
             commit_rounds: self.committer.rounds(),
+            direct: self.committer.stats(),
+            destage: self.destager.stats(),
             open_files: self.files.len() + self.shared_files.len(),
             device: self.device.stats(),
             journal: self.journal_stats(),

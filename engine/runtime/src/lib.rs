@@ -12,6 +12,7 @@
 //! * [`file`]: direct I/O, whose reads are lent out without a copy (`lent`); [`fs`]: small file work on a pool thread; [`shared_file`]: page cache for `sendfile`.
 //! * [`net`]: acceptor thread and sockets; [`buffers`]: aligned ref-counted chunks.
 //! * [`faults`]: errors of the disk for tests (feature `faults`).
+//! * [`histogram`]: how long things took, for metrics.
 //! * [`sync`]: events and channels within a shard; [`clock`]; [`random`]; [`checks`]: what a host must offer; [`signals`].
 //!
 //! Ownership: what is `Rc` here never leaves its shard. What crosses is a mailbox message, a [`buffers::Chunk`] slice
@@ -30,6 +31,7 @@ pub mod file;
 mod file_types;
 #[cfg_attr(feature = "sim", path = "sim/fs.rs")]
 pub mod fs;
+pub mod histogram;
 mod host_error;
 #[cfg(not(feature = "sim"))]
 mod lent;

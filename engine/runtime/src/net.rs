@@ -11,7 +11,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -42,6 +42,8 @@ impl Drop for ConnectionSlot {
 #[derive(Debug)]
 struct Counts {
     per_shard: Vec<AtomicUsize>,
+    /// Closed because there were too many, or because the process had no descriptor left.
+    turned_away: Arc<AtomicU64>,
 }
 
 impl Counts {
@@ -111,7 +113,10 @@ impl Bound {
             .map(|_| flume::bounded(ACCEPT_QUEUE))
             .map(|(s, receiver)| (s, AcceptQueue { receiver }))
             .unzip();
-        let counts = Arc::new(Counts { per_shard: (0..shards).map(|_| AtomicUsize::new(0)).collect() });
+        let counts = Arc::new(Counts {
+            per_shard: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
+            turned_away: Arc::default(),
+        });
         let listener = Arc::new(self.listener);
         let stopped = Arc::new(AtomicBool::new(false));
         let (ready, started) = mpsc::channel();
@@ -160,6 +165,7 @@ impl AcceptLoop {
 
     fn place(&self, stream: std::net::TcpStream, peer: SocketAddr) {
         if self.counts.total() >= self.max_connections.load(Ordering::Relaxed) {
+            self.counts.turned_away.fetch_add(1, Ordering::Relaxed);
             return;
         }
         let _ = stream.set_nodelay(true);
@@ -174,7 +180,9 @@ impl AcceptLoop {
 
     fn shed(&mut self) {
         self.reserve = None;
-        let _ = self.listener.accept();
+        if self.listener.accept().is_ok() {
+            self.counts.turned_away.fetch_add(1, Ordering::Relaxed);
+        }
         self.reserve = File::open("/dev/null").ok();
         if self.reserve.is_none() {
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -186,6 +194,11 @@ impl Acceptor {
     /// Connections open or on their way to a shard.
     pub fn connections(&self) -> usize {
         self.counts.total()
+    }
+
+    /// Counts connections that were closed as soon as they were accepted; it outlives the acceptor.
+    pub fn turned_away(&self) -> Arc<AtomicU64> {
+        self.counts.turned_away.clone()
     }
 }
 

@@ -21,6 +21,7 @@ use crate::folders::{self, FolderPlan, METADATA_DIR};
 use crate::groups;
 use crate::limits::{JOURNAL_FILES, SAVES_AT_ONCE};
 use crate::mail::{ShardReply, ShardRequest};
+use crate::metrics;
 use crate::mutants::{Mutant, active};
 use crate::node::StartError;
 use crate::shard::{NodeFacts, Shard, ShardParts};
@@ -38,6 +39,8 @@ pub struct Boot {
     pub mailboxes: Arc<Mailboxes<ShardRequest, ShardReply>>,
     pub queues: Vec<Mutex<Option<AcceptQueue>>>,
     pub stop_receivers: Vec<flume::Receiver<()>>,
+    /// Questions about each shard's figures.
+    pub asks: Vec<flume::Receiver<metrics::Ask>>,
     /// Shard 0's facts and view, to each other shard.
     pub fact_senders: Vec<flume::Sender<(Arc<NodeFacts>, View)>>,
     pub fact_receivers: Vec<flume::Receiver<(Arc<NodeFacts>, View)>>,
@@ -83,6 +86,10 @@ pub async fn run_shard(boot: Arc<Boot>, context: ShardContext) -> Result<bool, S
         shard.tasks.spawn("data folders", shard.clone().mind_folders());
     }
     shard.tasks.spawn("scrub", shard.clone().scrub());
+    if shard.config().node.metrics_listen.is_some() {
+        let asks = boot.asks[context.index].clone();
+        shard.tasks.spawn("figures", metrics::answer(shard.clone(), asks, context.pulse.clone()));
+    }
     shard.tasks.spawn("open found partitions", open_found(shard.clone()));
     let _ = boot.stop_receivers[context.index].recv_async().await;
     end(&boot, &shard).await

@@ -7,6 +7,7 @@
 //! * `shard`: what one shard owns; `mail`: what shards say to each other.
 //! * `view`, `placement`: what every shard knows of the cluster, and which shard owns which partition.
 //! * `connection`: reading, pipelining, writing; `dispatch`: one match from API key to handler.
+//! * [`metrics`]: what each shard counts, and how another thread asks for it.
 //! * `handlers`: one file for each API, named by its key: the listing is the API table.
 //!
 //! The produce way: `connection` -> `handlers/00_produce.rs` groups partitions by owner -> one message for each shard ->
@@ -25,6 +26,7 @@ mod handlers;
 pub mod import;
 pub mod limits;
 mod mail;
+pub mod metrics;
 pub mod mutants;
 pub mod node;
 mod placement;

@@ -65,5 +65,13 @@ pub const CLEANER_PAUSE_MS: i64 = 100;
 /// Milliseconds until a partition whose cleaning failed is tried again: doubled each time, from the first to the second.
 pub const CLEANER_RETRY_MS: i64 = 15_000;
 pub const CLEANER_RETRY_MAX_MS: i64 = 900_000;
+/// Questions about a shard's figures that wait for it.
+pub const ASKS_WAITING: usize = 16;
+/// Partitions that a shard looks at for its figures before others get a turn.
+pub const FIGURES_LOOKS: usize = 64;
+/// Partitions of the process that have a row of their own in its figures.
+pub const FIGURES_ROWS: usize = 2_000;
+/// Milliseconds that figures wait for the disks to say how much space they have.
+pub const FIGURES_SPACE_WAIT_MS: i64 = 1_000;
 /// Milliseconds between two messages about failed cleanings.
 pub const CLEANER_TELL_MS: i64 = 60_000;

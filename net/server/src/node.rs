@@ -24,6 +24,7 @@ use runtime::{Acceptor, ChunkPool, HelperSpec, IoError, ShardSpec};
 use crate::boot::{Boot, Summary, run_shard};
 use crate::folders;
 use crate::mail::{ShardReply, ShardRequest};
+use crate::metrics::FiguresSource;
 
 /// Everything a start needs.
 #[derive(Clone, Debug)]
@@ -146,6 +147,7 @@ impl std::error::Error for StartError {}
 pub struct Node {
     acceptor: Option<Acceptor>,
     stops: Vec<flume::Sender<()>>,
+    figures: FiguresSource,
     running: RunningShards<Result<bool, String>>,
 }
 
@@ -197,6 +199,7 @@ impl Node {
             .map_err(|e| StartError::Io(IoError::bare("the acceptor thread", e)))?;
         let (stops, stop_receivers): (Vec<_>, Vec<_>) = (0..shards).map(|_| flume::bounded(1)).unzip();
         let (fact_senders, fact_receivers): (Vec<_>, Vec<_>) = (0..shards).map(|_| flume::bounded(1)).unzip();
+        let (figures, asks) = FiguresSource::new(shards, acceptor.turned_away());
         let (ready, started) = flume::unbounded();
         let (stopped, stopped_others) = flume::unbounded();
         let cache_bytes = options.config.shards.batch_cache_bytes;
@@ -204,6 +207,7 @@ impl Node {
             mailboxes: runtime::mailbox::Mailboxes::<ShardRequest, ShardReply>::new(shards),
             queues: queues.into_iter().map(|q| Mutex::new(Some(q))).collect(),
             stop_receivers,
+            asks,
             fact_senders,
             fact_receivers,
             ready,
@@ -224,7 +228,7 @@ impl Node {
                 .map_err(StartError::Shards)?;
         drop(boot);
         Ok(Launched {
-            node: Node { acceptor: Some(acceptor), stops, running },
+            node: Node { acceptor: Some(acceptor), stops, figures, running },
             ready: started,
             summary: None,
             shards,
@@ -232,6 +236,11 @@ impl Node {
             advertised,
             node_id: options.config.node.node_id,
         })
+    }
+
+    /// Where to ask for the figures of all shards; they answer if `ringlog.metrics.listen` is set.
+    pub fn figures(&self) -> FiguresSource {
+        self.figures.clone()
     }
 
     fn begin_stop(&mut self) {

@@ -28,6 +28,11 @@ impl Placement {
         owners.get(usize::try_from(key.partition.0).ok()?).map(|&s| usize::from(s))
     }
 
+    /// Partitions on a shard.
+    pub fn load(&self, shard: usize) -> usize {
+        self.loads.get(shard).copied().unwrap_or(0)
+    }
+
     /// Follows the image from `old` to `new`: new partitions go to the shard with the fewest.
     pub fn follow(&mut self, old: &Image, new: &Image) {
         for change in new.changed_topics_since(old) {

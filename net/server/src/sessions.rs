@@ -143,6 +143,11 @@ impl Sessions {
         Sessions { slots, sessions: RefCell::default(), partitions: Cell::new(0) }
     }
 
+    /// Sessions that are kept.
+    pub fn count(&self) -> usize {
+        self.sessions.borrow().len()
+    }
+
     /// Keeps a new session under `id` if this shard, one of `shards`, has room. `false`: the client goes on without one.
     pub fn insert(&self, id: i32, mut session: Session, shards: usize, now_ms: i64) -> bool {
         if self.slots == 0 || !self.make_room(session.len(), (self.slots / shards).max(1), now_ms) {

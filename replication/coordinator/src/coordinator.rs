@@ -114,6 +114,11 @@ impl GroupCoordinator {
         self.groups.len()
     }
 
+    /// Members of all groups.
+    pub fn member_count(&self) -> usize {
+        self.groups.values().map(|group| group.members.len()).sum()
+    }
+
     /// Committed offsets of all groups.
     pub fn offset_count(&self) -> usize {
         self.cx.offset_count

@@ -6,6 +6,7 @@ mod completion;
 mod demo;
 mod log_dump;
 mod log_import;
+mod metrics;
 mod perf;
 mod records;
 mod serve;

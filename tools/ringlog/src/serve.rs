@@ -9,6 +9,7 @@ use runtime::{ShardSpec, checks, signals};
 use server::{Node, NodeOptions, Started};
 use tuning::Profile;
 
+use crate::metrics::Metrics;
 use crate::tune::host::Host;
 use crate::tune::in_force::InForce;
 
@@ -77,11 +78,21 @@ pub fn run(args: &ServeArgs) -> Result<(), String> {
             config.shards.io_memory_bytes >> 10
         );
     }
+    // Before the node, so that a mistaken address is told at once, and /healthz has an answer during the start.
+    let listen = config.node.metrics_listen.as_ref();
+    let metrics = listen.map(|listen| Metrics::start(listen, helper_cpu)).transpose()?;
     let options = NodeOptions { config: config.clone(), shards, helper_cpu };
     let (node, started) = Node::start(options).map_err(|e| e.to_string())?;
-    print_block(&config, &started, &placement, &in_force, started_at.elapsed().as_millis());
+    if let Some(metrics) = &metrics {
+        metrics.ready(node.figures(), &started);
+    }
+    let block = Block { config: &config, started: &started, cpus: &placement, metrics: metrics.as_ref() };
+    print_block(&block, &in_force, started_at.elapsed().as_millis());
     let signal = signals::wait();
     signals::unblock();
+    if let Some(metrics) = &metrics {
+        metrics.stopping();
+    }
     eprintln!("ringlog: stopping ({})", if signal == signals::Stop::Interrupt { "Ctrl-C" } else { "SIGTERM" });
     if node.stop()? {
         eprintln!("ringlog: stopped cleanly");
@@ -169,7 +180,16 @@ fn tuning_text(config: &BrokerConfig, in_force: &InForce) -> String {
     )
 }
 
-fn print_block(config: &BrokerConfig, started: &Started, cpus: &[usize], in_force: &InForce, start_ms: u128) {
+/// What the printed block tells of.
+struct Block<'a> {
+    config: &'a BrokerConfig,
+    started: &'a Started,
+    cpus: &'a [usize],
+    metrics: Option<&'a Metrics>,
+}
+
+fn print_block(block: &Block<'_>, in_force: &InForce, start_ms: u128) {
+    let Block { config, started, cpus, metrics } = *block;
     let cpu_text = in_force.cpus_text(cpus);
     let durability = match config.topic_defaults.durability {
         _ if config.node.log_dirs.iter().any(|dir| checks::is_in_memory(Path::new(dir))) => {
@@ -198,6 +218,9 @@ fn print_block(config: &BrokerConfig, started: &Started, cpus: &[usize], in_forc
     );
     line("address", format!("listening on {}, clients are told {host}:{port}", started.address));
     line("durability", durability.to_string());
+    if let Some(metrics) = metrics {
+        line("metrics", format!("http://{}/metrics", metrics.address()));
+    }
     line("ready", format!("after {start_ms} ms; Ctrl-C stops it"));
     let to = if (host.as_str(), *port) == DEFAULT_ADDRESS { String::new() } else { format!(" -b {host}:{port}") };
     line("try", format!("ringlog demo clickstream{to}"));

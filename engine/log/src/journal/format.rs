@@ -173,6 +173,14 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(out)
 }
 
+/// Whose round begins here and which, by its first bytes alone: nothing of it is to be believed yet.
+pub fn claims(bytes: &[u8]) -> Option<(Owner, u64)> {
+    if bytes.len() < HEADER_LEN || u32_at(bytes, 0) != MAGIC {
+        return None;
+    }
+    Some((Owner { writer: u16_at(bytes, 6), incarnation: u64_at(bytes, 8) }, u64_at(bytes, 16)))
+}
+
 /// The round that begins with `bytes`, if one of `owner` does.
 pub fn decode(owner: Owner, bytes: &[u8]) -> Option<Found> {
     if bytes.len() < HEADER_LEN || u32_at(bytes, 0) != MAGIC || u16_at(bytes, 4) != VERSION {

@@ -8,6 +8,7 @@
 //!
 //! * [`rounds`]: the loop that makes rounds; [`ring`]: the files; [`format`]: what is in them;
 //! * [`destage`]: how files come free; [`replay`] and [`plan`]: what a start does with what it finds;
+//! * [`look`]: a ring as tools see it; [`figures`]: what is counted of it;
 //! * `partition/journaled.rs`: the partition's side.
 //!
 //! Ownership: everything here is the shard's. A partition that is taken up by a round or asked to destage says when it is
@@ -18,7 +19,9 @@
 //! or when the ring's device failed and everyone went to the segments.
 
 mod destage;
+mod figures;
 pub mod format;
+pub mod look;
 pub mod plan;
 pub mod replay;
 mod ring;
@@ -31,8 +34,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use model::Offset;
+use runtime::histogram::{Histogram, Latencies};
 use runtime::sync::{OneshotSender, oneshot};
-use runtime::{DirectFile, Notify, OpenMode, TaskGroup, fs};
+use runtime::{DirectFile, Notify, OpenMode, TaskGroup, clock, fs};
 
 use crate::committer::Committer;
 use crate::data_dir::DataDir;
@@ -41,6 +45,7 @@ use crate::error::LogError;
 use crate::limits::{BLOCK, IO_MAX, JOURNAL_AFTER};
 use crate::partition::PartitionLog;
 use crate::shard_dir::ShardDir;
+pub use figures::RingStats;
 use format::Owner;
 use ring::Ring;
 
@@ -97,6 +102,9 @@ pub struct JournalStats {
     pub files_in_use: usize,
     /// Times that a partition was asked to write its segment so that a file comes free.
     pub destages: u64,
+    pub ring: RingStats,
+    /// How long the syncs of rounds took.
+    pub syncs: Latencies,
 }
 
 impl JournalStats {
@@ -109,6 +117,8 @@ impl JournalStats {
             files: self.files + other.files,
             files_in_use: self.files_in_use + other.files_in_use,
             destages: self.destages + other.destages,
+            ring: self.ring.plus(other.ring),
+            syncs: self.syncs.plus(other.syncs),
         }
     }
 }
@@ -142,6 +152,8 @@ pub(crate) struct Journal {
     /// counts, until a round says otherwise.
     counted_from: Cell<u64>,
     stats: Cell<JournalStats>,
+    syncs: Histogram,
+    fullness: figures::Fullness,
     tasks: TaskGroup,
 }
 
@@ -185,6 +197,8 @@ impl Journal {
             synced_through: Cell::new(0),
             counted_from: Cell::new(0),
             stats: Cell::default(),
+            syncs: Histogram::default(),
+            fullness: figures::Fullness::default(),
             tasks: TaskGroup::new(),
         });
         journal.tasks.spawn("journal", journal.clone().run());
@@ -217,7 +231,16 @@ impl Journal {
 
     pub fn stats(&self) -> JournalStats {
         let ring = self.ring.borrow();
-        JournalStats { files: ring.file_count(), files_in_use: ring.used_laps(), ..self.stats.get() }
+        let (full, full_ns) = self.fullness.so_far(clock::now_ns());
+        let stats = RingStats {
+            capacity_bytes: ring.file_count() as u64 * self.config.file_bytes,
+            fill_bytes: ring.fill_bytes(),
+            recycles: ring.recycles(),
+            full,
+            full_ns,
+        };
+        let (files, files_in_use, syncs) = (ring.file_count(), ring.used_laps(), self.syncs.snapshot());
+        JournalStats { files, files_in_use, ring: stats, syncs, ..self.stats.get() }
     }
 
     /// Resolves when no start will apply anything that was journalled so far of this partition's segments below one. It is

@@ -64,6 +64,16 @@ impl Ring {
         self.laps.len()
     }
 
+    /// Times that a file came free.
+    pub fn recycles(&self) -> u64 {
+        self.next_lap - 1 - self.laps.len() as u64
+    }
+
+    /// Bytes of rounds in the files in use.
+    pub fn fill_bytes(&self) -> u64 {
+        self.laps.iter().map(|lap| lap.position).sum()
+    }
+
     pub fn has_free(&self) -> bool {
         !self.free.is_empty()
     }

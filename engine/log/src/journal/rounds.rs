@@ -8,12 +8,13 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use runtime::sync::all;
-use runtime::{DirectFile, TaskHandle, spawn};
+use runtime::{DirectFile, TaskHandle, clock, spawn};
 
 use super::format::{self, Action, Entry, Round, round_len};
 use super::{Journal, State, Void};
 use crate::device::Operation;
 use crate::error::LogError;
+use crate::figures::timed;
 use crate::limits::{BLOCK, ROUND_BYTES, ROUND_ENTRIES, ROUND_PARTITIONS};
 use crate::mutants::{Mutant, active};
 use crate::partition::journaled::{Piece, Taken};
@@ -92,10 +93,14 @@ impl Journal {
         let room = self.ring.borrow().room().min(ROUND_BYTES);
         if room < BLOCK * 2 {
             // Every file is full of what is still needed.
+            if !self.queue.borrow().is_empty() {
+                self.fullness.begins(clock::now_ns);
+            }
             self.progress.notify();
             self.hand_over_queue();
             return load;
         }
+        self.fullness.ends(clock::now_ns);
         // A block for the header and the padding.
         let mut left = room as usize - BLOCK as usize;
         self.take_voids(&mut load, &mut left);
@@ -227,7 +232,7 @@ impl Journal {
         let synced = if active(Mutant::JournalSyncLeftOut) {
             Ok(())
         } else {
-            self.on_device(Operation::Sync, flight.file.fdatasync()).await
+            timed(&self.syncs, self.on_device(Operation::Sync, flight.file.fdatasync())).await
         };
         if self.state.get() == State::Broken {
             return self.broke(None, flight);

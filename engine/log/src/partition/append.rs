@@ -36,6 +36,7 @@ impl PartitionLog {
         self.touched.set(true);
         self.last_append_at_ms.set(now_ms);
         self.shard.add_unwritten(batch.len() as u64);
+        self.shard.appended.add(header.record_count.max(0) as u64, batch.len() as u64);
         if took_chunk && self.shard.cache.is_over() {
             self.shard.cache.shrink();
             if let Some(journal) = self.journal.as_ref().filter(|_| self.shard.cache.is_over()) {

@@ -178,6 +178,7 @@ impl PartitionLog {
         self.reserve(&file, job).await.map_err(before_write)?;
         self.full.set(false);
         self.write_range(&file, job).await.map_err(Failure::Poison)?;
+        self.shard.committer_of(way).tally().wrote(job.fill.size - job.from);
         let mut written = Written { log: self.clone(), new_folder_in, file, job, way };
         if let Some(parent) = written.new_folder_in.take_if(|_| job.draining) {
             // Sealing follows at once, without a sync stage.
@@ -425,7 +426,8 @@ impl PartitionLog {
 
     async fn sync_files(&self, written: &Written) -> Result<(), LogError> {
         if !active(Mutant::SyncLeftOut) {
-            match self.sync_direct(&written.file).await {
+            let sync = self.shard.committer_of(written.way).tally().time(self.sync_direct(&written.file));
+            match sync.await {
                 Err(_) if active(Mutant::SyncRetried) => self.sync_direct(&written.file).await?,
                 synced => synced?,
             }

@@ -9,6 +9,7 @@ pub(crate) mod append;
 pub(crate) mod commit;
 pub(crate) mod damage;
 pub(crate) mod epochs;
+mod figures;
 pub(crate) mod indexes;
 pub(crate) mod journaled;
 pub(crate) mod lifecycle;

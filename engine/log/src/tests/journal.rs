@@ -285,3 +285,59 @@ fn the_journals_writes_and_syncs_are_counted_with_the_drives() {
         node.stop().await;
     });
 }
+
+#[test]
+fn figures_of_the_ring_go_up_and_down() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        warm_up(&node, &log).await;
+        let before = node.shard.stats();
+        put(&log, &batch(&[2, 3])).await;
+        let after = node.shard.stats();
+        assert_eq!(after.appended.batches, before.appended.batches + 1);
+        assert_eq!(after.appended.records, before.appended.records + 2);
+        assert_eq!(after.appended.bytes, before.appended.bytes + batch(&[2, 3]).len() as u64);
+        assert!(after.journal.ring.fill_bytes > before.journal.ring.fill_bytes);
+        assert!(after.journal.syncs.count() > before.journal.syncs.count());
+        assert!(log.journal_debt_bytes() >= batch(&[2, 3]).len() as u64);
+        let mut most = 0;
+        let mut has_fallen = false;
+        for ms in 0..400 {
+            put(&log, &batch_of(&[ms], 3000)).await;
+            let fill = node.shard.stats().journal.ring.fill_bytes;
+            has_fallen |= fill < most;
+            most = most.max(fill);
+        }
+        let stats = node.shard.stats();
+        assert!(has_fallen && most <= stats.journal.ring.capacity_bytes, "{stats:?}");
+        assert!(stats.journal.ring.recycles > 0 && stats.destage.written_bytes > 0, "{stats:?}");
+        log.request_destage();
+        for _ in 0..500 {
+            if log.journal_debt_bytes() == 0 {
+                break;
+            }
+            runtime::clock::sleep(std::time::Duration::from_millis(2)).await;
+        }
+        assert_eq!(log.journal_debt_bytes(), 0, "the segment has everything");
+        node.stop().await;
+    });
+}
+
+#[test]
+fn the_direct_way_counts_what_it_writes_and_syncs() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-direct");
+        let node = Node::start_direct(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        let bytes: u64 = [batch(&[1]), batch(&[2, 3])].iter().map(|b| b.len() as u64).sum();
+        put(&log, &batch(&[1])).await;
+        put(&log, &batch(&[2, 3])).await;
+        let stats = node.shard.stats();
+        assert_eq!((stats.direct.written_bytes, stats.appended.bytes, stats.appended.records), (bytes, bytes, 3));
+        assert!(stats.direct.rounds >= 2 && stats.direct.syncs.count() >= 2, "{stats:?}");
+        assert_eq!((stats.destage, stats.journal), Default::default());
+        node.stop().await;
+    });
+}

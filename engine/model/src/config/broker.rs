@@ -35,6 +35,8 @@ pub struct NodeConfig {
     pub listeners: Vec<Listener>,
     /// What clients are told; as many as `listeners`. A port 0 stands for the port that was picked.
     pub advertised_listeners: Vec<Listener>,
+    /// Where metrics are served; `None`: nowhere.
+    pub metrics_listen: Option<Listener>,
     /// Data folders, in the order given; never empty.
     pub log_dirs: Vec<String>,
     /// Where the metadata log lies; `None`: in the first data folder.
@@ -291,10 +293,23 @@ impl Reader<'_> {
             rack,
             listeners,
             advertised_listeners,
+            metrics_listen: self.metrics_listen()?,
             log_dirs,
             metadata_log_dir,
             cordoned_log_dirs,
         })
+    }
+
+    fn metrics_listen(&self) -> Result<Option<Listener>, ConfigError> {
+        match self.0.effective("ringlog.metrics.listen") {
+            Some(Value::Text(text)) if !text.is_empty() => match Listener::parse_plain(&text) {
+                Some(listener) => Ok(Some(listener)),
+                None => Err(ConfigError::Conflict(format!(
+                    "ringlog.metrics.listen={text} is no address: say host:port, like 127.0.0.1:9644, or nothing."
+                ))),
+            },
+            _ => Ok(None),
+        }
     }
 
     fn connections(&self) -> ConnectionConfig {

@@ -29,6 +29,13 @@ pub(super) const NODE: &[Property] = &[
         "Addresses that clients are told; needed when a listener is a wildcard address.",
     )
     .or(&["listeners"]),
+    broker(
+        "ringlog.metrics.listen",
+        Kind::String,
+        "Address (host:port) that serves /metrics for Prometheus and /healthz over plain HTTP; port 0 picks a free one; empty \
+         serves nothing. Whoever reaches it sees every figure, and with ?partitions=1 the topics' names.",
+    )
+    .default(""),
     broker("process.roles", Kind::List, "Roles of the process.")
         .default("broker,controller")
         .one_of(&["broker", "controller"])

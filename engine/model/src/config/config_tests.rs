@@ -140,6 +140,7 @@ fn every_obeyed_broker_property_changes_the_configuration() {
     for property in all().filter(|p| p.scope == Scope::Broker && p.effect == Effect::Obeyed) {
         let other = match property.name {
             "listeners" | "advertised.listeners" => "PLAINTEXT://10.0.0.1:7".into(),
+            "ringlog.metrics.listen" => "127.0.0.1:9644".into(),
             "group.min.session.timeout.ms" | "group.max.session.timeout.ms" => "7000".into(),
             _ => other_value(property),
         };
@@ -403,5 +404,18 @@ proptest! {
     #[test]
     fn any_file_is_taken_or_refused_with_a_sentence(text in "([a-z.]{0,8}[=:\\\\ #\n]{0,2}[\\PC]{0,6}\n?){0,8}") {
         crate::fuzz_targets::fuzz_properties(text.as_bytes());
+    }
+}
+
+#[test]
+fn metrics_are_served_where_it_says_and_nowhere_by_itself() {
+    let address = |text| broker(&[("ringlog.metrics.listen", text)]).node.metrics_listen.map(|l| (l.host, l.port));
+    assert_eq!(BrokerConfig::default().node.metrics_listen, None);
+    assert_eq!(address(""), None);
+    assert_eq!(address("0.0.0.0:9644"), Some(("0.0.0.0".into(), 9644)));
+    assert_eq!(address("[::1]:0"), Some(("::1".into(), 0)));
+    for bad in ["9644", ":9644", "localhost", "PLAINTEXT://localhost:9644", "http://localhost:1", "localhost:70000"] {
+        let error = BrokerConfig::from_pairs([("ringlog.metrics.listen", bad)]).unwrap_err().to_string();
+        assert!(error.contains(bad) && error.contains("host:port"), "{error}");
     }
 }

@@ -33,6 +33,11 @@ impl Listener {
         host.chars().all(known).then(|| Listener { host: host.to_owned(), port })
     }
 
+    /// Reads `host:port` alone, with a host.
+    pub fn parse_plain(text: &str) -> Option<Listener> {
+        Listener::parse(text).filter(|listener| !text.contains("://") && !listener.host.is_empty())
+    }
+
     pub(super) fn parse_list(property: &Property, items: &[String]) -> Result<Vec<Listener>, ConfigError> {
         let read = |item: &String| {
             Listener::parse(item).ok_or_else(|| ConfigError::BadValue {

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -36,6 +36,11 @@ impl Acceptor {
     /// Connections open or on their way to a shard.
     pub fn connections(&self) -> usize {
         with(|world| world.connections_open(self.id))
+    }
+
+    /// Not counted here.
+    pub fn turned_away(&self) -> Arc<AtomicU64> {
+        Arc::default()
     }
 }
 

@@ -34,7 +34,7 @@ async fn outgoing(connection: &Connection, budget: &Rc<Budget>, len: usize) -> O
     let answer = Answer::Ready(Some(vec![Part::Bytes(Bytes::from(vec![7; len]))]));
     connection.open.set(connection.open.get() + 1);
     let bytes = [budget.take(answer.memory_bytes()).await, budget.take(0).await, budget.take(0).await];
-    Outgoing { answer, _bytes: bytes, _depth: budget.take(0).await }
+    Outgoing { answer, api: ApiKey::Fetch, received_ns: 0, _bytes: bytes, _depth: budget.take(0).await }
 }
 
 async fn until(condition: impl Fn() -> bool) {
@@ -68,7 +68,7 @@ async fn shard(folder: &std::path::Path) -> Rc<Shard> {
 fn a_client_that_does_not_read_is_overdue_and_what_it_held_comes_back() {
     runtime::testing::run(|| async {
         let (client, socket, _acceptor) = pair().await;
-        let connection = Connection::new(socket);
+        let connection = Connection::new(socket, Rc::default());
         let budget = Budget::new(64 << 20);
         let held = outgoing(&connection, &budget, 32 << 20).await;
         connection.outgoing.push(held);
@@ -104,7 +104,7 @@ fn a_slow_client_gets_its_whole_answer_and_is_never_overdue() {
             }
             total
         });
-        let connection = Connection::new(socket);
+        let connection = Connection::new(socket, Rc::default());
         let budget = Budget::new(LEN);
         let held = outgoing(&connection, &budget, LEN).await;
         connection.outgoing.push(held);

@@ -18,11 +18,12 @@ use bytes::{Bytes, BytesMut};
 use runtime::net::Part;
 use runtime::sync::{Budget, BudgetGuard, LocalQueue};
 use runtime::{Socket, clock};
-use wire::{Reader, RequestHeader, Split, WireError, split_frame};
+use wire::{ApiKey, Reader, RequestHeader, Split, WireError, split_frame};
 
 pub use registry::Connections;
 
 use crate::limits::{ANSWER_BYTES_PER_CONNECTION, FRAME_GROWTH_BYTES, PIPELINE_DEPTH, READ_BYTES, SEND_STALL_MS};
+use crate::metrics::Counters;
 use crate::shard::Shard;
 use crate::{dispatch, handlers};
 
@@ -66,6 +67,9 @@ impl Answer {
 /// An answer in the queue, with what it holds of the budgets until it has left.
 struct Outgoing {
     answer: Answer,
+    api: ApiKey,
+    /// When its last bytes came.
+    received_ns: u64,
     /// Of the request for the connection and for the shard, and of the answer.
     _bytes: [BudgetGuard; 3],
     _depth: BudgetGuard,
@@ -74,6 +78,7 @@ struct Outgoing {
 /// What both tasks share, and the registry sees.
 pub struct Connection {
     socket: Socket,
+    counters: Rc<Counters>,
     outgoing: LocalQueue<Outgoing>,
     /// Requests begun and not answered.
     open: Cell<usize>,
@@ -85,9 +90,10 @@ pub struct Connection {
 }
 
 impl Connection {
-    fn new(socket: Socket) -> Rc<Connection> {
+    fn new(socket: Socket, counters: Rc<Counters>) -> Rc<Connection> {
         Rc::new(Connection {
             socket,
+            counters,
             outgoing: LocalQueue::new(),
             open: Cell::new(0),
             last_used_ms: Cell::new(clock::now_ms()),
@@ -123,9 +129,13 @@ impl Connection {
     }
 }
 
+fn as_ms(ns: u64) -> i64 {
+    (ns / 1_000_000) as i64
+}
+
 /// Serves a connection until either side ends it.
 pub async fn serve(shard: Rc<Shard>, socket: Socket) {
-    let connection = Connection::new(socket);
+    let connection = Connection::new(socket, shard.counters.clone());
     let registered = shard.connections.register(&connection);
     let writer = runtime::spawn("connection writer", writer::run(connection.clone()));
     let mut reader = ConnectionReader::new(shard.clone(), connection.clone());
@@ -143,6 +153,8 @@ struct ConnectionReader {
     connection: Rc<Connection>,
     buffer: BytesMut,
     read_bytes: usize,
+    /// When bytes came last.
+    received_ns: u64,
     bytes: Rc<Budget>,
     depth: Rc<Budget>,
     answers: Rc<Budget>,
@@ -156,6 +168,7 @@ impl ConnectionReader {
             connection,
             buffer: BytesMut::new(),
             read_bytes: FIRST_READ_BYTES,
+            received_ns: 0,
             bytes: Budget::new(limits.max_inflight_bytes_per_connection),
             depth: Budget::new(PIPELINE_DEPTH.min(limits.queued_max_requests.max(1))),
             answers: Budget::new(ANSWER_BYTES_PER_CONNECTION),
@@ -190,7 +203,9 @@ impl ConnectionReader {
                 if count == ask {
                     self.read_bytes = (ask * 2).min(READ_BYTES);
                 }
-                self.connection.last_used_ms.set(clock::now_ms());
+                self.received_ns = clock::now_ns();
+                self.connection.last_used_ms.set(as_ms(self.received_ns));
+                self.connection.counters.received(count);
                 !self.shard.is_stopping()
             }
         }
@@ -202,21 +217,26 @@ impl ConnectionReader {
         let shards = self.shard.inflight.take(frame.len()).await;
         let mut reader = Reader::new(&frame);
         let header = RequestHeader::decode(&mut reader)?;
+        let api = header.api_key;
         self.connection.open.set(self.connection.open.get() + 1);
+        self.connection.counters.request(api);
         let answer = if header.api_key == wire::ApiKey::Produce {
-            Answer::Later(handlers::produce::begin(&self.shard, &header, &frame)?)
+            let begun = handlers::produce::begin(&self.shard, &header, &frame);
+            Answer::Later(begun.inspect_err(|_| self.connection.counters.request_closed(api))?)
         } else {
             let peer = self.connection.peer();
             match dispatch::answer(&self.shard, peer, &header, reader, &frame).await {
                 Ok(reply) => Answer::Ready(reply),
                 Err(close) => {
+                    self.connection.counters.request_closed(api);
                     self.connection.open.set(self.connection.open.get() - 1);
                     return Err(close);
                 }
             }
         };
         let answers = self.answers.take(answer.memory_bytes()).await;
-        self.connection.outgoing.push(Outgoing { answer, _bytes: [own, shards, answers], _depth: depth });
+        let (received_ns, bytes) = (self.received_ns, [own, shards, answers]);
+        self.connection.outgoing.push(Outgoing { answer, api, received_ns, _bytes: bytes, _depth: depth });
         Ok(())
     }
 }

@@ -48,6 +48,16 @@ impl Connections {
         self.by_id.borrow().len()
     }
 
+    /// Connections since the start.
+    pub fn accepted(&self) -> u64 {
+        self.next_id.get()
+    }
+
+    /// Those that were closed because of what they sent.
+    pub fn refused(&self) -> u64 {
+        self.refused.get()
+    }
+
     pub(super) fn count_refused(&self, peer: SocketAddr, error: WireError) {
         self.refused.set(self.refused.get() + 1);
         if self.refused.get() <= REFUSALS_PRINTED {

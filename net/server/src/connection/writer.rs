@@ -7,7 +7,7 @@ use std::rc::Rc;
 use runtime::clock;
 use runtime::net::Part;
 
-use super::{Answer, Close, Connection, Outgoing, Reply};
+use super::{Answer, Close, Connection, Outgoing, Reply, as_ms};
 use crate::limits::SEND_SLICE_BYTES;
 
 /// Parts put into one write at most.
@@ -34,13 +34,14 @@ async fn send_batch(connection: &Connection, first: Outgoing) -> bool {
     let mut next = Some(first);
     let mut healthy = true;
     while let Some(outgoing) = next.take() {
-        let Outgoing { answer, _bytes: bytes, _depth: depth } = outgoing;
+        let Outgoing { answer, api, received_ns, _bytes: bytes, _depth: depth } = outgoing;
         let resolved = resolve(answer).await;
-        done.push((bytes, depth));
+        done.push((bytes, depth, api, received_ns));
         match resolved {
             Ok(Some(reply)) => parts.extend(reply),
             Ok(None) => {}
             Err(_) => {
+                connection.counters.request_closed(api);
                 healthy = false;
                 break;
             }
@@ -51,7 +52,11 @@ async fn send_batch(connection: &Connection, first: Outgoing) -> bool {
     }
     let sent = send(connection, parts).await;
     connection.open.set(connection.open.get() - done.len());
-    connection.last_used_ms.set(clock::now_ms());
+    let now_ns = clock::now_ns();
+    connection.last_used_ms.set(as_ms(now_ns));
+    if healthy && sent {
+        done.iter().for_each(|(_, _, api, since_ns)| connection.counters.answered(*api, now_ns - since_ns));
+    }
     healthy && sent
 }
 
@@ -65,11 +70,13 @@ async fn resolve(answer: Answer) -> Result<Reply, Close> {
 async fn send(connection: &Connection, parts: Vec<Part>) -> bool {
     for slice in Slices::of(parts) {
         connection.sending_since_ms.set(Some(clock::now_ms()));
+        let bytes = slice.iter().map(len).sum();
         let sent = connection.socket.send(slice).await;
         connection.sending_since_ms.set(None);
         if sent.is_err() {
             return false;
         }
+        connection.counters.sent(bytes);
     }
     true
 }

@@ -39,7 +39,7 @@ impl Groups {
         drivers.entry(key).or_insert_with(|| GroupDriver::new(key, shard.config())).clone()
     }
 
-    fn all(&self) -> Vec<Rc<GroupDriver>> {
+    pub fn all(&self) -> Vec<Rc<GroupDriver>> {
         self.drivers.borrow().values().cloned().collect()
     }
 }

@@ -55,6 +55,7 @@ pub fn begin(shard: &Rc<Shard>, header: &RequestHeader<'_>, frame: &Bytes) -> Re
             (slots, shard.post.call(to, ShardRequest::Produce(mail)))
         })
         .collect();
+    let counters = shard.counters.clone();
     Ok(Box::pin(async move {
         for (slots, call) in calls {
             match call.await {
@@ -67,6 +68,7 @@ pub fn begin(shard: &Rc<Shard>, header: &RequestHeader<'_>, frame: &Bytes) -> Re
                 _ => slots.into_iter().for_each(|slot| plan.refuse(slot, ErrorCode::NotLeaderOrFollower)),
             }
         }
+        counters.produced(plan.results.iter().flatten());
         plan.answer()
     }))
 }

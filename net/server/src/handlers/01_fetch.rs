@@ -52,6 +52,7 @@ pub async fn handle(context: &Context<'_>, header: &RequestHeader<'_>, frame: &B
     let max_bytes = (walk.max_bytes.max(0) as usize).min(context.shard.config().connections.fetch_max_bytes);
     let want = Want::new(walk.min_bytes, max_bytes, deadline_ms);
     let (results, quiet) = Rounds::new(context.shard, &planned, resolved.is_session()).run(want).await;
+    context.shard.counters.fetched(&results);
     let (session_id, shown) = fetch_session::finish(context, &resolved, &planned, &results, quiet, version).await;
     Answer { header, version, session_id, planned: &planned, results, shown }.encode()
 }

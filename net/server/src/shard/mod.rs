@@ -29,6 +29,7 @@ use crate::connection::Connections;
 use crate::groups::Groups;
 use crate::handlers::admin::producer_ids::ProducerIds;
 use crate::mail::{Job, ShardReply, ShardRequest};
+use crate::metrics::Counters;
 use crate::sessions::Sessions;
 use crate::view::View;
 
@@ -71,6 +72,8 @@ pub struct Shard {
     pub groups: Groups,
     pub sessions: Sessions,
     pub connections: Connections,
+    /// Of connections and requests, for metrics.
+    pub counters: Rc<Counters>,
     /// On shard 0: the metadata quorum's driver.
     pub cluster: Option<Rc<Cluster>>,
     pub inflight: Rc<Budget>,
@@ -113,6 +116,7 @@ impl Shard {
             groups: Groups::default(),
             sessions: Sessions::new(config.connections.fetch_session_slots),
             connections: Connections::default(),
+            counters: Rc::default(),
             cluster: parts.cluster,
             inflight: Budget::new(config.connections.max_inflight_bytes_per_shard),
             producer_ids: ProducerIds::default(),
@@ -209,6 +213,13 @@ impl Shard {
         self.log.hold_cleaning();
         self.stop.notify();
         self.awaits.view_changed();
+    }
+
+    /// Resolves when the shard begins to stop.
+    pub async fn stopped(&self) {
+        while !self.is_stopping() {
+            self.stop.changed().await;
+        }
     }
 
     /// Sleeps, but no longer than until the shard stops.

@@ -66,6 +66,11 @@ impl Partitions {
         slots.values().filter_map(open).collect()
     }
 
+    /// Partitions that could not be opened when that was last tried.
+    pub fn failed_count(&self) -> usize {
+        self.slots.borrow().values().filter(|slot| matches!(slot, Slot::Failed { .. })).count()
+    }
+
     fn slot(&self, key: PartitionKey) -> Option<Slot> {
         self.slots.borrow().get(&key).cloned()
     }

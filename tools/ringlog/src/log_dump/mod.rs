@@ -4,10 +4,11 @@
 //! Kafka as well. Beside a running broker the newest bytes may be on their way still and look cut.
 //!
 //! [`walk`] finds batches, [`index`] checks indexes against them, [`records`] understands what is in them, [`segment`] and
-//! [`folder`] put it together, [`recovery_point`] knows where a start would begin to scan, [`out`] prints.
+//! [`folder`] put it together, [`journal`] reads the rings, [`recovery_point`] knows where a start would begin to scan, [`out`] prints.
 
 mod folder;
 mod index;
+mod journal;
 mod out;
 mod records;
 mod recovery_point;
@@ -39,6 +40,9 @@ const DUMP_AFTER_HELP: &str = "\
 A line for each batch tells where it lies, its offsets, leader epoch, codec, timestamps, producer and sequence numbers, and
 whether its CRC holds. Offsets that are missing are damage, unless the topic is compacted. At the end of a partition stands what a start would keep of it and, in a data folder of this broker,
 from which recovery point it would scan. Damage is told and passed over.
+Of a journal each round is told, with its entries, and whether a start would apply it: rounds of older laps and of other starts,
+torn ones, those behind the end and those of deleted partitions it does not. A start applies the journal before it looks at partitions;
+what is said of those is as their segments are now. Of a data folder only rounds that count are told.
 Nothing is ever written, and a broker may be running; its newest bytes may then look cut.
 
 Exit codes: 0 all sound, 1 it failed, 2 the command line is wrong, 3 damage was found.
@@ -59,7 +63,7 @@ pub enum LogCommand {
 
 #[derive(Debug, Args)]
 pub struct DumpArgs {
-    /// A data folder, a partition's folder, or single .log, .index, .timeindex or .snapshot files.
+    /// A data folder, a partition's folder, a journal's (ringlog.journal), or single .log, .index, .timeindex, .snapshot, .ring or .state files.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Print the records too; those of internal topics in words.
@@ -122,7 +126,13 @@ fn dump(path: &Path, out: &mut Out<'_>) -> Result<(), Fail> {
             out,
         );
     }
+    if names.iter().any(|name| journal::parse_name(name).is_some()) {
+        return journal::dump_folder(path, true, out);
+    }
     let points = RecoveryPoints::read(path, &names)?;
+    if names.iter().any(|name| name == journal::FOLDER) {
+        journal::dump_folder(&path.join(journal::FOLDER), false, out)?;
+    }
     let look = FolderLook { patience: PATIENT, points: points.as_ref(), gaps: out.detail.compacted };
     let mut partitions = 0;
     for name in names.iter().filter(|name| folder::topic_of(name).is_some() && path.join(name).is_dir()) {
@@ -151,6 +161,9 @@ fn dump(path: &Path, out: &mut Out<'_>) -> Result<(), Fail> {
 
 fn dump_file(path: &Path, out: &mut Out<'_>) -> Result<(), Fail> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if journal::parse_name(&name).is_some() {
+        return journal::dump_file(path, out);
+    }
     let Some((base, kind)) = parse_file_name(&name) else {
         return Err(Fail::Sentence(format!(
             "{} is no file of a log: those are called like 00000000000000000042.log",

@@ -64,7 +64,7 @@ pub fn checkpoint(damaged: &[u8]) -> Vec<u8> {
 }
 
 /// A round of the journal's ring at the beginning of a file.
-pub fn journal(damaged: &[u8]) -> Vec<u8> {
+pub fn ring(damaged: &[u8]) -> Vec<u8> {
     log::journal::format::sealed(log::journal::format::Owner { incarnation: 0, writer: 0 }, damaged)
 }
 

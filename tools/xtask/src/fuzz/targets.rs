@@ -102,7 +102,7 @@ pub const TARGETS: &[Target] = &[
         "a file of the journal's ring, and its small files",
         log::fuzz_targets::journal,
         corpus::log::journals,
-        &[seal::journal],
+        &[seal::ring],
     ),
     target(
         "log_segment_scan",

@@ -1,8 +1,9 @@
 //! The files of a partition and of a data folder. The log keeps their writers to itself, so they are written here again.
 
-use ::log::Identity;
+use ::log::format::identity::FolderIdentity;
 use ::log::journal::format::{self, Action, Entry, Owner, Round};
 use ::log::journal::replay;
+use ::log::{DirectoryId, Identity};
 use model::{NodeId, Offset, PartitionIndex, PartitionKey, TopicId};
 
 use super::model::segment;
@@ -89,11 +90,17 @@ pub fn partition_metadata() -> Vec<Vec<u8>> {
     [[0x5a; 16], [0xff; 16], [7; 16]].map(|bytes| file(TopicId::from_random(bytes))).into()
 }
 
+/// Of version 1 and of version 2, which knows which of its node's folders it is.
 pub fn identities() -> Vec<Vec<u8>> {
-    let identity = |cluster_id: &str, node| Identity { cluster_id: cluster_id.to_owned(), node_id: NodeId(node) };
-    [identity("AAAAAAAAQACAAAAAAAAAAQ", 0), identity("", i32::MAX), identity("ringlog", -1)]
-        .map(|identity| identity.encode().into_bytes())
-        .into()
+    let identity = |cluster_id: &str, node, directory_id| {
+        let owner = Identity { cluster_id: cluster_id.to_owned(), node_id: NodeId(node) };
+        FolderIdentity { owner, directory_id }.encode().into_bytes()
+    };
+    vec![
+        identity("AAAAAAAAQACAAAAAAAAAAQ", 0, None),
+        identity("", i32::MAX, Some(DirectoryId::from_random([7; 16]))),
+        identity("ringlog", -1, Some(DirectoryId::of_bytes([0; 16]))),
+    ]
 }
 
 /// Segments of a few lengths, with what follows the last batch after a crash: nothing, zeros, half a batch.

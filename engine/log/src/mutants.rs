@@ -44,6 +44,8 @@ pub enum Mutant {
     TruncationNotJournalled,
     /// A start applies what was voided.
     VoidIgnored,
+    /// A start applies voids behind all writes, those after them included.
+    VoidLast,
     /// The block that a segment ends in leaves the journal when it was written, before its sync.
     DestageUnsynced,
     /// A round acknowledges everything that was appended by then.
@@ -86,6 +88,7 @@ mod chosen {
             Mutant::DirectOvertakes,
             Mutant::TruncationNotJournalled,
             Mutant::VoidIgnored,
+            Mutant::VoidLast,
             Mutant::DestageUnsynced,
             Mutant::AcknowledgedPastEnd,
             Mutant::DamageIsTheEnd,

@@ -142,6 +142,11 @@ impl Journal {
             }
             return;
         }
+        if self.growing.get() {
+            // A file on its way writes down that the ring counts, which must not come after that it does not. Its end is
+            // progress.
+            return;
+        }
         let retired = self.retire().await.is_ok();
         if retired {
             self.state.set(State::Stopped);

@@ -78,7 +78,7 @@ pub fn plan(owner: Owner, files: &[Vec<u8>]) -> Result<Plan, Lost> {
     let Some((_, newest)) = rounds.last_key_value() else { return Ok(plan) };
     let durable = rounds.values().map(|placed| placed.found.round.durable_through).max().unwrap_or(0);
     let mut previous: Option<u32> = None;
-    for sequence in newest.found.round.oldest_needed.. {
+    for sequence in newest.found.round.oldest_needed..=u64::MAX {
         let placed = rounds.get(&sequence).filter(|placed| is_next(previous, &placed.found));
         let whole = placed.is_some_and(|placed| placed.found.payload_ok);
         if !whole && (sequence > durable || active(Mutant::DamageIsTheEnd)) {
@@ -92,6 +92,13 @@ pub fn plan(owner: Owner, files: &[Vec<u8>]) -> Result<Plan, Lost> {
             plan.lose(&placed.found.round);
         }
         plan.last_sequence = sequence;
+    }
+    if active(Mutant::VoidLast) {
+        for entry in rounds.values().flat_map(|placed| &placed.found.round.entries) {
+            if let Action::Void { below } = entry.action {
+                plan.void(entry.key, below);
+            }
+        }
     }
     Ok(plan)
 }
@@ -116,11 +123,7 @@ impl Plan {
             at = bytes.end;
             match entry.action {
                 Action::Void { .. } if active(Mutant::VoidIgnored) => {}
-                Action::Void { below } => {
-                    if let Some(pieces) = self.pieces.get_mut(&entry.key) {
-                        pieces.retain(|piece| piece.segment_base >= below);
-                    }
-                }
+                Action::Void { below } => self.void(entry.key, below),
                 // Behind a hole nothing is worth anything.
                 Action::Write { .. } if self.damaged.contains_key(&entry.key) => {}
                 Action::Write { segment_base, position, .. } => {
@@ -129,6 +132,12 @@ impl Plan {
                     self.pieces.entry(entry.key).or_default().push(piece);
                 }
             }
+        }
+    }
+
+    fn void(&mut self, key: PartitionKey, below: Offset) {
+        if let Some(pieces) = self.pieces.get_mut(&key) {
+            pieces.retain(|piece| piece.segment_base >= below);
         }
     }
 

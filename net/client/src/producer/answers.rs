@@ -126,6 +126,10 @@ impl Sender {
                 partition.needs_bump = true;
                 self.retry(now_ms, key.slot, batch, error);
             }
+            Verdict::Fenced => {
+                self.fenced(key.slot);
+                self.retry(now_ms, key.slot, batch, error);
+            }
             Verdict::TooLarge => {
                 if let Err(batch) = self.split(key.slot, batch) {
                     self.fail(key.slot, *batch, error, now_ms);

@@ -129,7 +129,7 @@ pub struct ProducerMetrics {
     pub bytes: u64,
     pub retries: u64,
     pub splits: u64,
-    /// New producer ids that were asked for because a sequence had a gap.
+    /// Times that the epoch was raised, or a new producer id taken, because a sequence had a gap.
     pub epoch_bumps: u64,
     pub records_acknowledged: u64,
     /// Records that were not sent, or not for certain.

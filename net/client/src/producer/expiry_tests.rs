@@ -54,11 +54,11 @@ fn what_is_in_flight_is_possibly_sent_and_a_late_answer_changes_nothing() {
     bench.send(0, 2);
     bench.pass(5);
     assert_eq!(seen(&bench.drain_one().parts[0]).sequence, 1);
-    assert!(!bench.sender.wants_producer_id());
+    assert_eq!(bench.sender.metrics().epoch_bumps, 0);
 }
 
 #[test]
-fn what_expired_in_flight_without_an_answer_costs_the_producer_id() {
+fn what_expired_in_flight_without_an_answer_costs_the_epoch() {
     let mut bench = Bench::new(short(), 1, 1);
     bench.send(0, 1);
     bench.pass(5);
@@ -69,11 +69,8 @@ fn what_expired_in_flight_without_an_answer_costs_the_producer_id() {
     bench.pass(5);
     assert!(bench.drain().is_empty(), "a later sequence might leave a gap");
     bench.disconnect(&request);
-    bench.drain();
-    assert!(bench.sender.wants_producer_id());
-    bench.sender.producer_id(2, 0);
     let request = bench.drain_one();
-    assert_eq!((seen(&request.parts[0]).producer_id, seen(&request.parts[0]).sequence), (2, 0));
+    assert_eq!((seen(&request.parts[0]).producer_epoch, seen(&request.parts[0]).sequence), (1, 0));
     bench.answer(&request, 0, 0);
     assert_eq!(bench.acknowledged(), [2]);
 }
@@ -121,7 +118,7 @@ fn behind_one_that_may_be_written_the_old_sequence_is_tried_first() {
     bench.drain();
     assert_eq!(bench.fates.len(), 1);
     set_leader(&mut bench.cluster, 0, 0);
-    // Both were written: a new id would write the second twice.
+    // Both were written: another epoch would write the second twice.
     let request = bench.drain_one();
     assert_eq!((seen(&request.parts[0]).producer_id, seen(&request.parts[0]).sequence), (1, 1));
     bench.answer(&request, 46, -1);
@@ -129,7 +126,7 @@ fn behind_one_that_may_be_written_the_old_sequence_is_tried_first() {
     bench.send(0, 3);
     bench.pass(5);
     assert_eq!(seen(&bench.drain_one().parts[0]).sequence, 2);
-    assert!(!bench.sender.wants_producer_id());
+    assert_eq!(bench.sender.metrics().epoch_bumps, 0);
 }
 
 #[test]
@@ -149,9 +146,7 @@ fn what_a_former_leader_refused_may_be_written_and_its_place_is_not_taken() {
     set_leader(&mut bench.cluster, 0, 1);
     bench.send(0, 2);
     bench.pass(5);
-    bench.drain();
-    // Under the same id and sequence the new leader would take it for the one that it has.
-    assert!(bench.sender.wants_producer_id());
-    bench.sender.producer_id(2, 0);
-    assert_eq!(seen(&bench.drain_one().parts[0]).producer_id, 2);
+    // With the same epoch and sequence the new leader would take it for the one that it has.
+    let request = bench.drain_one();
+    assert_eq!((seen(&request.parts[0]).producer_epoch, seen(&request.parts[0]).sequence), (1, 0));
 }

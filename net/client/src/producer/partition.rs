@@ -9,7 +9,10 @@
 //!   producer that it does not know, so the second would be taken where the first was refused.
 //! - A batch that ended without being acknowledged may leave a **hole** in the sequence. Batches behind it that have a
 //!   sequence are tried with it first (they may be in the log already); none gets a new one. Once it is sure that the
-//!   hole is one, the partition goes on under a new producer id from sequence 0, when nothing is in flight (KIP-360).
+//!   hole is one, the partition **begins anew** from sequence 0 under the next epoch (KIP-360), when nothing is in flight.
+//! - What lies in the buffer of a dead connection may still be read by the broker. The first batch of the new epoch fences
+//!   it, but until then it may be appended; so what had an attempt of unknown outcome is never sent again under another
+//!   epoch: it ends as possibly sent.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -21,7 +24,7 @@ use model::batch::HEADER_LEN;
 use super::batch::{Builder, Sealed, Stamp};
 use super::delivery::{BatchOutcome, Fate, Finished, Waiter};
 
-/// A producer id with its place among all that this producer had.
+/// A producer id and epoch with their place among all that this producer had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub producer_id: i64,
@@ -179,7 +182,7 @@ pub enum Gate {
     Open,
     /// Backing off.
     NotBefore(i64),
-    /// Until something of the partition is answered, or a new producer id is there.
+    /// Until something of the partition is answered, or it began anew.
     Shut,
 }
 
@@ -268,26 +271,31 @@ impl Partition {
         }
     }
 
-    /// Sees whether a hole closed by itself, and goes on under `current` where it did not. `false`: that takes a newer
-    /// producer id than `current`.
-    pub fn settle(&mut self, current: Option<Identity>) -> bool {
-        if !self.in_flight.is_empty() || !(self.hole || self.needs_bump) {
-            return true;
+    /// Sees whether a hole closed by itself. `true`: it did not, and the sequence has to begin anew.
+    pub fn must_begin_anew(&mut self) -> bool {
+        if !self.in_flight.is_empty() {
+            return false;
         }
         let none_stamped = self.queue.front().is_none_or(|batch| batch.stamp.is_none());
         if self.hole && !self.needs_bump && none_stamped {
             self.hole = false;
             self.needs_bump = self.acked_sequence != self.next_sequence;
         }
-        if !self.needs_bump {
-            return true;
-        }
-        let newer = current.filter(|new| self.identity.is_none_or(|old| new.generation > old.generation));
-        let Some(identity) = newer else { return false };
+        self.needs_bump
+    }
+
+    /// A batch that may be in the log, or may come to be there, under the identity that is left.
+    pub fn take_doubtful(&mut self) -> Option<Batch> {
+        let at = self.queue.iter().position(|batch| batch.stamp.is_some() && batch.maybe_appended)?;
+        self.queue.remove(at)
+    }
+
+    /// Goes on under `identity` from sequence 0.
+    pub fn begin(&mut self, identity: Identity) {
+        assert!(self.in_flight.is_empty(), "nothing of the old identity may be under way when the next begins");
         self.queue.iter_mut().filter(|batch| batch.stamp.is_some()).for_each(Batch::unstamp);
         self.identity = Some(identity);
         (self.next_sequence, self.acked_sequence) = (0, 0);
         (self.hole, self.needs_bump, self.proven) = (false, false, false);
-        true
     }
 }

@@ -1,6 +1,7 @@
 //! Whatever happens in whatever order: one fate per record, order within a partition, no record twice, memory bounded.
 //!
-//! The broker here is an honest one: it checks sequences, remembers what it has, and answers each connection in order.
+//! The broker here is an honest one: it checks sequences, remembers what it has, and answers each connection in order. What
+//! a broken connection held it may read at any time later.
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
@@ -29,6 +30,10 @@ enum Step {
         node: i32,
         served: usize,
     },
+    /// The oldest request that a broken connection still holds is read.
+    Late {
+        connection: usize,
+    },
     MoveLeader {
         partition: usize,
         leader: i32,
@@ -46,7 +51,8 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (0..PARTITIONS, 8usize..400).prop_map(|(partition, size)| Step::Send { partition, size }),
         8 => Just(Step::Drain),
         8 => (0..NODES, codes).prop_map(|(node, code)| Step::Serve { node, code }),
-        1 => (0..NODES, 0usize..4).prop_map(|(node, served)| Step::Break { node, served }),
+        2 => (0..NODES, 0usize..3).prop_map(|(node, served)| Step::Break { node, served }),
+        4 => (0usize..100).prop_map(|connection| Step::Late { connection }),
         1 => (0..PARTITIONS as usize, -1..NODES).prop_map(|(partition, leader)| Step::MoveLeader { partition, leader }),
         4 => (1i64..60).prop_map(|ms| Step::Pass { ms }),
         1 => Just(Step::ProducerId),
@@ -57,8 +63,8 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Default)]
 struct Log {
     tags: Vec<u64>,
-    /// Next sequence by producer id.
-    next: BTreeMap<i64, i32>,
+    /// Epoch and next sequence by producer id.
+    next: BTreeMap<i64, (i16, i32)>,
 }
 
 impl Log {
@@ -68,7 +74,16 @@ impl Log {
             return 0;
         }
         // As Kafka has it: from a producer that it does not know it takes any sequence.
-        let next = self.next.entry(batch.producer_id).or_insert(batch.sequence);
+        let (epoch, next) = self.next.entry(batch.producer_id).or_insert((batch.producer_epoch, batch.sequence));
+        if batch.producer_epoch < *epoch {
+            return 47;
+        }
+        if batch.producer_epoch > *epoch {
+            if batch.sequence != 0 {
+                return 45;
+            }
+            (*epoch, *next) = (batch.producer_epoch, 0);
+        }
         if batch.sequence < *next {
             return 46;
         }
@@ -85,6 +100,8 @@ struct World {
     bench: Bench,
     logs: Vec<Log>,
     links: BTreeMap<i32, VecDeque<NodeRequest>>,
+    /// What broken connections hold.
+    late: Vec<VecDeque<NodeRequest>>,
     sent: Vec<(u64, i32)>,
     next_id: i64,
 }
@@ -93,7 +110,7 @@ impl World {
     fn new(config: ProducerConfig) -> World {
         let logs = (0..PARTITIONS).map(|_| Log::default()).collect();
         let bench = Bench::new(config, NODES, PARTITIONS);
-        World { bench, logs, links: BTreeMap::new(), sent: vec![], next_id: 2 }
+        World { bench, logs, links: BTreeMap::new(), late: vec![], sent: vec![], next_id: 2 }
     }
 
     fn serve(&mut self, request: &NodeRequest, code: i16) -> Vec<(i16, i64)> {
@@ -131,12 +148,21 @@ impl World {
                 self.bench.answer_with(&request, |_| codes.next().unwrap());
             }
             Step::Break { node, served } => {
-                for (at, request) in std::mem::take(self.links.entry(*node).or_default()).iter().enumerate() {
+                let mut held = VecDeque::new();
+                for (at, request) in std::mem::take(self.links.entry(*node).or_default()).into_iter().enumerate() {
+                    self.bench.disconnect(&request);
                     if at < *served {
-                        self.serve(request, 0);
+                        self.serve(&request, 0);
+                    } else {
+                        held.push_back(request);
                     }
-                    self.bench.disconnect(request);
                 }
+                self.late.push(held);
+            }
+            Step::Late { connection } => {
+                let connection = connection % self.late.len().max(1);
+                let Some(request) = self.late.get_mut(connection).and_then(VecDeque::pop_front) else { return };
+                self.serve(&request, 0);
             }
             Step::MoveLeader { partition, leader } => set_leader(&mut self.bench.cluster, *partition, *leader),
             Step::Pass { ms } => self.bench.pass(*ms),
@@ -159,6 +185,11 @@ impl World {
             (0..NODES).for_each(|node| self.step(&Step::Serve { node, code: 0 }));
             self.step(&Step::ProducerId);
             self.step(&Step::Pass { ms: 20 });
+        }
+        for connection in 0..self.late.len() {
+            while !self.late[connection].is_empty() {
+                self.step(&Step::Late { connection });
+            }
         }
     }
 

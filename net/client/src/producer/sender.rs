@@ -10,6 +10,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use model::ErrorCode;
+
 use super::accumulator::{Accumulator, Refused};
 use super::config::ProducerConfig;
 use super::delivery::{Fate, Finished, Mark, ProducerMetrics};
@@ -36,7 +38,10 @@ pub struct Sender {
     pub(super) requests: BTreeMap<u64, InFlight>,
     next_request: u64,
     identity: Option<Identity>,
-    bump_wanted: bool,
+    /// The id cannot be gone on with: somebody else has it, or its epochs are used up.
+    id_is_spent: bool,
+    /// A partition waits for another id.
+    id_wanted: bool,
     pub(super) refresh_wanted: bool,
     /// Why no more records are taken.
     fatal: Option<ClientError>,
@@ -61,7 +66,8 @@ impl Sender {
             requests: BTreeMap::new(),
             next_request: 0,
             identity: None,
-            bump_wanted: false,
+            id_is_spent: false,
+            id_wanted: false,
             refresh_wanted: false,
             fatal: None,
             stopped: false,
@@ -131,8 +137,8 @@ impl Sender {
         let mut active = std::mem::take(&mut self.accumulator.active);
         active.retain(|&slot| {
             self.expire(slot, now_ms);
+            self.settle(slot, now_ms);
             let partition = &mut self.accumulator.partitions[slot as usize];
-            self.bump_wanted |= !partition.settle(self.identity);
             partition.active = !partition.is_idle();
             if partition.active {
                 self.candidate(slot, now_ms, urgent);
@@ -140,6 +146,47 @@ impl Sender {
             self.accumulator.partitions[slot as usize].active
         });
         self.accumulator.active = active;
+    }
+
+    /// Lets a partition whose sequence has a gap begin anew, if it can.
+    fn settle(&mut self, slot: u32, now_ms: i64) {
+        let partition = &mut self.accumulator.partitions[slot as usize];
+        if !partition.must_begin_anew() {
+            return;
+        }
+        let old = partition.identity;
+        let Some(identity) = self.identity_after(old) else { return };
+        let partition = &self.accumulator.partitions[slot as usize];
+        let name = &self.accumulator.topics[partition.topic as usize].name;
+        let what = format!("partition {} of {name}, whose sequence begins anew", partition.index);
+        let error = ClientError::Broker { code: ErrorCode::OutOfOrderSequenceNumber, what, message: None };
+        while let Some(batch) = self.accumulator.partitions[slot as usize].take_doubtful() {
+            self.fail(slot, batch, error.clone(), now_ms);
+        }
+        self.accumulator.partitions[slot as usize].begin(identity);
+    }
+
+    /// What a partition goes on with after `old`: what others went on with already, or the next epoch (KIP-360). Nobody
+    /// has to be asked for that. `None`: a new producer id has to come first.
+    fn identity_after(&mut self, old: Option<Identity>) -> Option<Identity> {
+        let current = self.identity?;
+        if old.is_none_or(|old| current.generation > old.generation) {
+            return Some(current);
+        }
+        let epoch = current.producer_epoch.checked_add(1).filter(|_| !self.id_is_spent);
+        self.id_wanted = epoch.is_none();
+        let next = Identity { producer_epoch: epoch?, generation: current.generation + 1, ..current };
+        self.metrics.epoch_bumps += 1;
+        self.identity = Some(next);
+        Some(next)
+    }
+
+    /// A broker knows a newer epoch of the partition's id than its own: another producer has that id.
+    pub(super) fn fenced(&mut self, slot: u32) {
+        let partition = &mut self.accumulator.partitions[slot as usize];
+        partition.needs_bump = true;
+        let same_id = |current: Identity| partition.identity.is_some_and(|id| id.producer_id == current.producer_id);
+        self.id_is_spent |= self.identity.is_some_and(same_id);
     }
 
     fn candidate(&mut self, slot: u32, now_ms: i64, urgent: bool) {
@@ -302,16 +349,16 @@ impl Sender {
         self.fatal.get_or_insert(ClientError::Closed);
     }
 
-    /// Whether a new producer id is needed before anything (or one partition) can go on.
+    /// Whether a (new) producer id is needed before anything (or one partition) can go on.
     pub fn wants_producer_id(&self) -> bool {
-        self.config.enable_idempotence && !self.stopped && (self.identity.is_none() || self.bump_wanted)
+        self.config.enable_idempotence && !self.stopped && (self.identity.is_none() || self.id_wanted)
     }
 
     pub fn producer_id(&mut self, producer_id: i64, producer_epoch: i16) {
         let generation = self.identity.map_or(0, |old| old.generation + 1);
         self.metrics.epoch_bumps += u64::from(generation > 0);
         self.identity = Some(Identity { producer_id, producer_epoch, generation });
-        self.bump_wanted = false;
+        (self.id_is_spent, self.id_wanted) = (false, false);
     }
 
     /// When to drain again even if nothing happens.

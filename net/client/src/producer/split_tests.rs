@@ -37,12 +37,7 @@ fn it_goes_on_until_a_single_record_is_too_large() {
         let Some(request) = bench.drain().pop() else { break };
         let bad = seen(&request.parts[0]).tags.contains(&2);
         bench.answer(&request, if bad { TOO_LARGE } else { 0 }, 0);
-        if bench.sender.wants_producer_id() {
-            bench.sender.producer_id(2, 0);
-        }
     }
-    bench.drain();
-    bench.sender.producer_id(2, 0);
     let request = bench.drain();
     request.iter().for_each(|request| bench.answer(request, 0, 0));
     bench.fates.sort_by_key(|fate| fate.0);
@@ -71,7 +66,7 @@ fn later_batches_wait_behind_the_pieces() {
         bench.answer(&request, 0, 0);
     }
     assert_eq!(tags, [0, 1, 2]);
-    assert!(!bench.sender.wants_producer_id());
+    assert_eq!(bench.sender.metrics().epoch_bumps, 0);
 }
 
 #[test]

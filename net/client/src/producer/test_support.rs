@@ -193,6 +193,7 @@ pub fn response(request: &NodeRequest, mut judge: impl FnMut(&Part) -> (i16, i64
 /// A batch as the broker sees it.
 pub struct Seen {
     pub producer_id: i64,
+    pub producer_epoch: i16,
     pub sequence: i32,
     pub tags: Vec<u64>,
 }
@@ -205,6 +206,7 @@ pub fn seen(part: &Part) -> Seen {
     let tag = |value: &[u8]| u64::from_be_bytes(*value.first_chunk().unwrap());
     Seen {
         producer_id: view.header.producer_id.0,
+        producer_epoch: view.header.producer_epoch.0,
         sequence: view.header.base_sequence,
         tags: view.records().map(|record| tag(record.unwrap().value.unwrap())).collect(),
     }

@@ -15,8 +15,10 @@ pub enum Verdict {
     },
     /// Its sequence does not follow on what the broker has.
     OutOfOrder,
-    /// The broker does not take this producer id or epoch.
+    /// The broker does not know this producer id (any more).
     ProducerLost,
+    /// It knows a newer epoch of it.
+    Fenced,
     /// Smaller batches of the same records, where there is more than one.
     TooLarge,
     Failed {
@@ -52,7 +54,8 @@ pub fn judge(code: i16, idempotent: bool) -> Verdict {
         | E::ThrottlingQuotaExceeded => Verdict::Retry { refresh: false, maybe_appended: false },
         E::MessageTooLarge | E::RecordListTooLarge => Verdict::TooLarge,
         E::OutOfOrderSequenceNumber if idempotent => Verdict::OutOfOrder,
-        E::UnknownProducerId | E::InvalidProducerEpoch | E::ProducerFenced if idempotent => Verdict::ProducerLost,
+        E::UnknownProducerId if idempotent => Verdict::ProducerLost,
+        E::InvalidProducerEpoch | E::ProducerFenced if idempotent => Verdict::Fenced,
         E::UnknownServerError => Verdict::Failed { maybe_appended: true },
         _ => Verdict::Failed { maybe_appended: false },
     }
@@ -71,6 +74,7 @@ mod tests {
         assert_eq!(judge(45, true), Verdict::OutOfOrder);
         assert_eq!(judge(45, false), Verdict::Failed { maybe_appended: false });
         assert_eq!(judge(59, true), Verdict::ProducerLost);
+        assert_eq!([judge(47, true), judge(90, true)], [Verdict::Fenced, Verdict::Fenced]);
         assert_eq!(judge(10, true), Verdict::TooLarge);
     }
 

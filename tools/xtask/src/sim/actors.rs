@@ -22,6 +22,8 @@ pub struct Stage {
     pub faulty: bool,
     /// Only small appends and waits: what the journal is for.
     pub calm: bool,
+    /// An append every few hundred microseconds: while the round before is under way.
+    pub steady: bool,
     pub retains: bool,
     pub compacts: bool,
     /// High watermark of a compacted partition: nothing above it is cleaned, nothing below it is cut.
@@ -29,6 +31,8 @@ pub struct Stage {
     /// A truncation and the janitor keep out of each other's way.
     pub busy: Cell<bool>,
     pub acknowledgements: TaskGroup,
+    /// The process is killed with the last of these.
+    pub acknowledgements_left: Rc<Cell<u64>>,
 }
 
 fn below(dice: &mut Dice, low: i64, high: i64) -> i64 {
@@ -52,10 +56,15 @@ impl Stage {
     }
 
     pub async fn write(self: Rc<Self>, mut dice: Dice, turns: u64) {
-        for _ in 0..turns {
+        for _ in 0..if self.steady { 4 * turns } else { turns } {
             if self.log.failure().is_some() {
                 self.after_failure(&mut dice);
                 return;
+            }
+            if self.steady && !dice.one_in(12) {
+                self.append_some(&mut dice).await;
+                clock::sleep(Duration::from_micros(dice.below(600))).await;
+                continue;
             }
             let turn = if self.calm { dice.below(85) } else { dice.below(100) };
             match turn {
@@ -94,7 +103,7 @@ impl Stage {
 
     async fn append_some(self: &Rc<Self>, dice: &mut Dice) {
         self.shard.wait_room().await;
-        let (count, most) = match if self.calm { dice.below(70) } else { dice.below(100) } {
+        let (count, most) = match if self.calm || self.steady { dice.below(70) } else { dice.below(100) } {
             0..=9 => (40, 100),
             10..=69 => (1 + dice.below(6), 200),
             70..=89 => (1 + dice.below(4), 3000),
@@ -152,11 +161,20 @@ impl Stage {
                 Ok(()) => {
                     sim::note("durable", [next.0 as u64, 0], || format!("{} {next}", self.log.topic()));
                     self.expected.borrow_mut().acknowledged(next.0, &self.log);
+                    self.count_acknowledgement();
                     self.raise_bound(next.0);
                 }
                 Err(error) => self.allow("sync", &error),
             }
         });
+    }
+
+    fn count_acknowledgement(&self) {
+        let left = self.acknowledgements_left.get().saturating_sub(1);
+        self.acknowledgements_left.set(left);
+        if left == 0 {
+            sim::crash();
+        }
     }
 
     fn batch(&self, dice: &mut Dice, most: u64) -> Vec<u8> {

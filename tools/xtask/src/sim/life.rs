@@ -1,6 +1,7 @@
 //! One seed from its first process to its last: starts, checks, works, ends each, and cuts the power between them.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use runtime::{ChunkPool, TaskGroup, fs, spawn};
 use super::actors::Stage;
 use super::expected::{Before, Expected};
 use super::rings;
-use super::scenario::{End, LifePlan, Scenario};
+use super::scenario::{End, LifePlan, Scenario, Troubles};
+use super::shrink::Kept;
 
 const FOLDER: &str = "/var/data";
 
@@ -41,34 +43,42 @@ struct Shared {
     /// The last stop was clean and without a fault: the next start has to look at no log.
     was_clean: Cell<bool>,
     stopped: Cell<bool>,
+    /// Acknowledgements of the life under way until it ends.
+    acknowledgements_left: Rc<Cell<u64>>,
     batches: Cell<u64>,
     rounds: Cell<u64>,
 }
 
-pub fn run_seed(seed: u64, keep_text: bool) -> Outcome {
+/// A seed without some of its troubles; gives the others.
+pub fn run_seed(seed: u64, keep_text: bool, without: &BTreeSet<usize>) -> (Outcome, Vec<Kept>) {
     let mut dice = Dice::new(seed ^ 0x5eed_5eed_5eed_5eed);
-    let scenario = Scenario::throw(&mut dice);
+    let mut troubles = Troubles::new(without);
+    let scenario = Scenario::throw(&mut dice).without(&mut troubles);
+    let lives: Vec<(LifePlan, Dice)> = (0..scenario.lives)
+        .map(|life| (LifePlan::throw(&mut dice).without(life, scenario.lives, &mut troubles), Dice::new(dice.number())))
+        .collect();
+    (run(seed, keep_text, scenario, lives), troubles.kept)
+}
+
+fn run(seed: u64, keep_text: bool, scenario: Scenario, lives: Vec<(LifePlan, Dice)>) -> Outcome {
     let shared = Rc::new(Shared {
         expected: scenario.partitions.iter().map(expectation).collect(),
         shards: RefCell::default(),
         faulty: Cell::new(false),
         was_clean: Cell::new(false),
         stopped: Cell::new(false),
+        acknowledgements_left: Rc::default(),
         batches: Cell::new(0),
         rounds: Cell::new(0),
         scenario,
     });
     let mut simulation = Simulation::new(seed, Config { keep_text, step_limit: 3_000_000, ..Config::default() });
     let mut outcome = Outcome::default();
-    for life in 0..shared.scenario.lives {
+    for (life, (plan, dice)) in lives.into_iter().enumerate() {
         // The last one only looks.
-        let last = life + 1 == shared.scenario.lives;
-        let mut plan = LifePlan::throw(&mut dice);
-        if last {
-            plan = LifePlan { end: End::Stop, power_cut: false, faults: Vec::new() };
-        }
+        let last = life as u64 + 1 == shared.scenario.lives;
         let turns = if last { 2 } else { shared.scenario.turns };
-        let violation = one_life(&mut simulation, &shared, plan, Dice::new(dice.number()), turns);
+        let violation = one_life(&mut simulation, &shared, plan, dice, turns);
         outcome.steps += simulation.steps();
         if violation.is_some() {
             outcome.violation = violation.map(|text| format!("life {}: {text}", life + 1));
@@ -95,8 +105,11 @@ fn one_life(
 ) -> Option<String> {
     shared.faulty.set(!plan.faults.is_empty());
     shared.stopped.set(false);
-    if let End::CrashAfter(steps) = plan.end {
-        simulation.crash_after(steps);
+    shared.acknowledgements_left.set(u64::MAX);
+    match plan.end {
+        End::Stop => {}
+        End::CrashAfter(steps) => simulation.crash_after(steps),
+        End::CrashAcknowledging(count) => shared.acknowledgements_left.set(count),
     }
     plan.faults.iter().cloned().for_each(sim::inject);
     let ended = simulation.life(process(shared.clone(), dice, turns));
@@ -233,11 +246,13 @@ fn stage(shared: &Shared, shard: &Rc<LogShard>, log: Rc<PartitionLog>, number: u
         expected: shared.expected[number].clone(),
         faulty: shared.faulty.get(),
         calm: shared.scenario.calm,
+        steady: shared.scenario.steady,
         retains: config.retention_bytes >= 0 || config.retention_ms >= 0,
         compacts: config.compact,
         bound: Cell::new(log_end),
         busy: Cell::new(false),
         acknowledgements: TaskGroup::new(),
+        acknowledgements_left: shared.acknowledgements_left.clone(),
     })
 }
 

@@ -25,6 +25,8 @@ mod rings;
 mod runner;
 #[cfg(feature = "sim")]
 mod scenario;
+#[cfg(feature = "sim")]
+mod shrink;
 
 #[cfg(feature = "sim")]
 pub fn run(arguments: &[String]) -> Result<(), String> {

@@ -64,7 +64,12 @@ struct Found {
 pub fn run(options: &Options) -> Result<(), String> {
     let started = Instant::now();
     println!("{:<22} {:<5} {:>6} {:>6}  what it said", "mutant", "world", "seed", "tried");
-    let all: Vec<Any> = Any::all().into_iter().filter(|mutant| options.worlds.contains(&mutant.world())).collect();
+    let is_wanted = |one: &Any| options.mutant.as_ref().is_none_or(|name| *name == one.name());
+    let all: Vec<Any> =
+        Any::all().into_iter().filter(|one| options.worlds.contains(&one.world()) && is_wanted(one)).collect();
+    if all.is_empty() {
+        return Err("there is no such mutant".to_string());
+    }
     let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let seeds = AtomicU64::new(0);
     std::thread::scope(|scope| {

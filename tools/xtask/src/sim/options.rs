@@ -1,5 +1,6 @@
 //! What the command line asks for.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub const USAGE: &str =
@@ -7,7 +8,9 @@ pub const USAGE: &str =
   --world W     log, node (the whole node), or both (both; one seed: log)
   --seeds A..B  these seeds (0..1000)       --jobs N   threads (one for each core)
   --mutants     each fault put in on purpose until a seed finds it, at most those seeds (0..200)
-  --seed N      one seed, with its trace    --trace L  its last L lines (50)";
+  --mutant NAME that one alone
+  --seed N      one seed, with its trace    --trace L  its last L lines (50)
+  --without A,B that seed without some of its troubles, by their numbers";
 
 /// What is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,15 +36,22 @@ pub struct Options {
     pub seeds: Range<u64>,
     pub jobs: usize,
     pub mutants: bool,
+    /// The only mutant to look for.
+    pub mutant: Option<String>,
     /// Lines of the trace to print for a seed that fails, or for the one that was asked for.
     pub trace: usize,
     pub one: bool,
+    /// Troubles of the one seed that are left out.
+    pub without: BTreeSet<usize>,
 }
 
 pub fn parse(arguments: &[String]) -> Result<Options, String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let worlds = vec![World::Log, World::Node];
-    let mut options = Options { worlds, seeds: 0..1000, jobs: cores, mutants: false, trace: 50, one: false };
+    let seeds = 0..1000;
+    let without = BTreeSet::new();
+    let (mutants, mutant) = (false, None);
+    let mut options = Options { worlds, seeds, jobs: cores, mutants, mutant, trace: 50, one: false, without };
     let (mut seeds, mut named) = (None, false);
     let mut rest = arguments;
     loop {
@@ -59,6 +69,8 @@ pub fn parse(arguments: &[String]) -> Result<Options, String> {
                     }
                     "--seeds" => seeds = Some(range(value)?),
                     "--jobs" => options.jobs = number(flag, value)?.max(1) as usize,
+                    "--mutant" => (options.mutants, options.mutant) = (true, Some(value.clone())),
+                    "--without" => options.without = numbers(flag, value)?,
                     "--trace" => options.trace = number(flag, value)? as usize,
                     "--seed" => {
                         let seed = number(flag, value)?;
@@ -75,6 +87,9 @@ pub fn parse(arguments: &[String]) -> Result<Options, String> {
     if options.one && !named {
         options.worlds = vec![World::Log];
     }
+    if !options.one && !options.without.is_empty() {
+        return Err("--without leaves out troubles of one seed: say --seed N with it".to_string());
+    }
     options.seeds = seeds.unwrap_or(if options.mutants { 0..200 } else { 0..1000 });
     Ok(options)
 }
@@ -90,6 +105,10 @@ fn worlds_of(text: &str) -> Result<Vec<World>, String> {
 
 fn number(flag: &str, value: &str) -> Result<u64, String> {
     value.parse().map_err(|_| format!("{flag} needs a number, not `{value}`"))
+}
+
+fn numbers(flag: &str, value: &str) -> Result<BTreeSet<usize>, String> {
+    value.split(',').map(|one| number(flag, one).map(|number| number as usize)).collect()
 }
 
 fn range(text: &str) -> Result<Range<u64>, String> {
@@ -115,7 +134,12 @@ mod tests {
         let one = parsed("--seed 7 --trace 9").unwrap();
         assert_eq!((one.seeds, one.trace, one.one), (7..8, 9, true));
         assert_eq!(parsed("--world node --seed 7").unwrap().worlds, [World::Node]);
+        assert_eq!(parsed("--seed 7 --without 3,1").unwrap().without, BTreeSet::from([1, 3]));
+        assert!(parsed("--seed 7 --without 3,x").is_err());
         assert_eq!(parsed("--seeds 0..7").unwrap().worlds, [World::Log, World::Node]);
+        assert!(parsed("--seeds 0..7 --without 1").is_err());
+        let mutant = parsed("--mutant SyncLeftOut").unwrap();
+        assert_eq!((mutant.mutants, mutant.mutant.as_deref(), mutant.seeds), (true, Some("SyncLeftOut"), 0..200));
         assert!(parsed("--world moon").is_err());
         assert!(parsed("--seeds 9..5").is_err() && parsed("--seeds").is_err() && parsed("--what 1").is_err());
     }

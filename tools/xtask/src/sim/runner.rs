@@ -1,6 +1,7 @@
 //! Runs seeds on all cores, tells how far it is, and shows the seeds that fail.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::life::{self, Outcome};
 use super::node;
 use super::options::{Options, World};
+use super::shrink::{self, Kept};
 
 /// How often the progress is told.
 const TELL_EVERY: Duration = Duration::from_secs(5);
@@ -20,6 +22,11 @@ thread_local! {
 
 /// One seed; where it panicked goes with what it said, and nothing goes to the terminal.
 pub fn quietly(world: World, seed: u64, keep_text: bool) -> Outcome {
+    without(world, seed, keep_text, &BTreeSet::new()).0
+}
+
+/// The same with some of its troubles left out; gives the others.
+fn without(world: World, seed: u64, keep_text: bool, without: &BTreeSet<usize>) -> (Outcome, Vec<Kept>) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         std::panic::set_hook(Box::new(|info| {
@@ -28,14 +35,14 @@ pub fn quietly(world: World, seed: u64, keep_text: bool) -> Outcome {
         }));
     });
     PLACE.set(None);
-    let mut outcome = match world {
-        World::Log => life::run_seed(seed, keep_text),
-        World::Node => node::run_seed(seed, keep_text),
+    let (mut outcome, kept) = match world {
+        World::Log => life::run_seed(seed, keep_text, without),
+        World::Node => node::run_seed(seed, keep_text, without),
     };
     if let (Some(text), Some(place)) = (&mut outcome.violation, PLACE.take()) {
         text.push_str(&format!(" ({place})"));
     }
-    outcome
+    (outcome, kept)
 }
 
 #[derive(Default)]
@@ -89,7 +96,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     if failures.is_empty() {
         return Ok(());
     }
-    let reports = failures.iter().map(|(world, seed, text)| report(*world, *seed, text, options.trace));
+    let reports = failures.iter().map(|(world, seed, text)| report(*world, *seed, text, options));
     Err(reports.collect::<Vec<_>>().join("\n\n"))
 }
 
@@ -114,40 +121,45 @@ fn work(options: &Options, progress: &Progress, next: &AtomicU64) {
 }
 
 /// The seed again, now with its trace: it is the same run. And what of its troubles it needs.
-fn report(world: World, seed: u64, text: &str, lines: usize) -> String {
-    let outcome = quietly(world, seed, true);
-    let from = outcome.trace.len().saturating_sub(lines);
+fn report(world: World, seed: u64, text: &str, options: &Options) -> String {
+    let (outcome, _) = without(world, seed, true, &options.without);
     let same = if outcome.violation.as_deref() == Some(text) { "" } else { "\nIT DID NOT REPEAT" };
-    let troubles = match world {
-        World::Log => String::new(),
-        World::Node => needs(seed),
-    };
+    let repeat = command(world, seed, &options.without, options.trace);
+    let troubles = if options.without.is_empty() { needs(world, seed, options.trace) } else { String::new() };
     let name = world.name();
-    format!(
-        "{}\n{name} seed {seed}: {text}{same}{troubles}\nrepeat: cargo xtask sim --world {name} --seed {seed} --trace {lines}",
-        outcome.trace[from..].join("\n")
-    )
+    format!("{}\n{name} seed {seed}: {text}{same}\nrepeat: {repeat}{troubles}", tail(&outcome, options.trace))
 }
 
-fn needs(seed: u64) -> String {
-    match node::shrink(seed) {
-        Some((_, troubles)) if troubles.is_empty() => "\nit fails without any trouble".to_string(),
-        Some((text, troubles)) => {
-            format!("\nit fails with these alone: {}\nand says then: {text}", troubles.join("; "))
-        }
-        None => String::new(),
-    }
+fn tail(outcome: &Outcome, lines: usize) -> String {
+    outcome.trace[outcome.trace.len().saturating_sub(lines)..].join("\n")
+}
+
+fn command(world: World, seed: u64, without: &BTreeSet<usize>, lines: usize) -> String {
+    let numbers: Vec<String> = without.iter().map(usize::to_string).collect();
+    let left_out = if numbers.is_empty() { String::new() } else { format!(" --without {}", numbers.join(",")) };
+    format!("cargo xtask sim --world {} --seed {seed}{left_out} --trace {lines}", world.name())
+}
+
+fn needs(world: World, seed: u64, lines: usize) -> String {
+    let Some(shrunk) = shrink::shrink(|left_out| without(world, seed, false, left_out)) else { return String::new() };
+    let troubles: Vec<&str> = shrunk.needs.iter().map(|(_, text)| text.as_str()).collect();
+    let needs = match troubles.join("; ") {
+        none if none.is_empty() => "it fails without any trouble".to_string(),
+        some => format!("it fails with these alone: {some}"),
+    };
+    let repeat = command(world, seed, &shrunk.without, lines);
+    format!("\n{needs}\nand says then: {}\nrepeat that: {repeat}", shrunk.says)
 }
 
 fn show(options: &Options) -> Result<(), String> {
     let seed = options.seeds.start;
     for world in &options.worlds {
-        let outcome = quietly(*world, seed, true);
+        let (outcome, kept) = without(*world, seed, true, &options.without);
         if let Some(text) = outcome.violation {
-            return Err(report(*world, seed, &text, options.trace));
+            return Err(report(*world, seed, &text, options));
         }
-        let from = outcome.trace.len().saturating_sub(options.trace);
-        println!("{}", outcome.trace[from..].join("\n"));
+        println!("{}", tail(&outcome, options.trace));
+        kept.iter().for_each(|(at, text)| println!("trouble {at}: {text}"));
         println!(
             "{} seed {seed}: {} steps, {} batches or records, trace {:016x}, good",
             world.name(),

@@ -1,7 +1,11 @@
 //! What a seed stands for: partitions and their settings, and for each life its faults and its end.
 
+use std::collections::BTreeSet;
+
 use log::{Durability, JournalConfig, LogConfig};
 use runtime::sim::{Dice, Fault, Operation};
+
+use super::shrink::Kept;
 
 /// A whole run: some processes, one after the other, on one disk.
 #[derive(Clone, Debug)]
@@ -20,6 +24,8 @@ pub struct Scenario {
     pub journal: Option<JournalConfig>,
     /// Writers only append a little at a time.
     pub calm: bool,
+    /// Writers append all the time, some of it while a round is under way.
+    pub steady: bool,
 }
 
 /// How a life is to end.
@@ -29,6 +35,8 @@ pub enum End {
     Stop,
     /// Killed after so many steps of the scheduler, if it lives that long.
     CrashAfter(u64),
+    /// Killed with the so-manyth acknowledgement: what it promised has to be there already.
+    CrashAcknowledging(u64),
 }
 
 #[derive(Clone, Debug)]
@@ -45,20 +53,23 @@ fn pick<T: Copy>(dice: &mut Dice, from: &[T]) -> T {
 
 impl Scenario {
     pub fn throw(dice: &mut Dice) -> Scenario {
-        let count = 1 + dice.below(5);
         let journal = (!dice.one_in(4)).then(|| journal(dice));
         // What is rolled often is seldom journalled.
         let long = journal.is_some() && !dice.one_in(3);
+        let steady = long && !dice.one_in(3);
+        // Some go on in the journal while one is written to its segment.
+        let count = if steady { 3 + dice.below(3) } else { 1 + dice.below(5) };
         Scenario {
             partitions: (0..count).map(|_| settings(dice, long)).collect(),
             lives: 3 + dice.below(5),
-            shards: 1 + dice.below(2) as u16,
+            shards: if steady { 1 } else { 1 + dice.below(2) as u16 },
             turns: 10 + dice.below(50),
             chunk_bytes: pick(dice, &[16 << 10, 64 << 10]),
             cache_bytes: pick(dice, &[32 << 10, 256 << 10, 4 << 20]),
             open_files: pick(dice, &[2, 8, 64]),
             flips: dice.one_in(6),
             calm: long && dice.one_in(2),
+            steady,
             journal,
         }
     }
@@ -99,6 +110,9 @@ impl LifePlan {
     pub fn throw(dice: &mut Dice) -> LifePlan {
         let end = if dice.below(10) < 3 {
             End::Stop
+        } else if dice.one_in(3) {
+            let most = 1 << dice.below(10);
+            End::CrashAcknowledging(1 + dice.below(most))
         } else {
             // Early ones too: within the start, within the first append.
             let most = 1 << (4 + dice.below(12));
@@ -107,6 +121,54 @@ impl LifePlan {
         let faults =
             if dice.below(10) < 3 { (0..1 + dice.below(3)).map(|_| fault(dice)).collect() } else { Vec::new() };
         LifePlan { end, power_cut: dice.below(4) < 3, faults }
+    }
+}
+
+/// Everything bad that a seed plans, numbered; some of it is left out.
+pub struct Troubles<'a> {
+    without: &'a BTreeSet<usize>,
+    next: usize,
+    pub kept: Vec<Kept>,
+}
+
+impl Troubles<'_> {
+    pub fn new(without: &BTreeSet<usize>) -> Troubles<'_> {
+        Troubles { without, next: 0, kept: Vec::new() }
+    }
+
+    /// Whether the next one stays.
+    fn keeps(&mut self, says: String) -> bool {
+        let at = self.next;
+        self.next += 1;
+        let keeps = !self.without.contains(&at);
+        if keeps {
+            self.kept.push((at, says));
+        }
+        keeps
+    }
+}
+
+impl Scenario {
+    /// Without what is left out of it.
+    pub fn without(mut self, troubles: &mut Troubles<'_>) -> Scenario {
+        self.flips = self.flips && troubles.keeps("bits flip in old blocks".to_string());
+        self
+    }
+}
+
+impl LifePlan {
+    /// The same; the last of all lives has no troubles.
+    pub fn without(mut self, life: u64, lives: u64, troubles: &mut Troubles<'_>) -> LifePlan {
+        if life + 1 == lives {
+            return LifePlan { end: End::Stop, power_cut: false, faults: Vec::new() };
+        }
+        let mut keeps = |what: &dyn std::fmt::Debug| troubles.keeps(format!("life {}: {what:?}", life + 1));
+        if self.end != End::Stop && !keeps(&self.end) {
+            self.end = End::Stop;
+        }
+        self.power_cut = self.power_cut && keeps(&"power cut");
+        self.faults.retain(|fault| keeps(fault));
+        self
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use client::TopicPartition;
 use client::consumer::{Consumer, ConsumerConfig, OffsetAndMetadata, Offsets};
-use runtime::sim::Dice;
+use runtime::sim::{self, Dice};
 
 use super::clients::{Staged, linger};
 use super::reader::{consumer, settings};
@@ -61,17 +61,24 @@ async fn commit(stage: &Staged, member: &Consumer, next: BTreeMap<TopicPartition
     for (at, offset) in &next {
         stage.history.borrow_mut().committing(at, *offset);
     }
+    sim::note("commit", [next.len() as u64, 0], || told(&next));
     let offsets: Offsets = next
         .iter()
         .map(|(at, offset)| {
             (at.clone(), OffsetAndMetadata { offset: *offset, leader_epoch: -1, metadata: String::new() })
         })
         .collect();
-    if member.commit_sync(Some(offsets)).await.is_ok() {
+    let committed = member.commit_sync(Some(offsets)).await;
+    sim::note("committed", [next.len() as u64, 0], || format!("{}: {committed:?}", told(&next)));
+    if committed.is_ok() {
         for (at, offset) in &next {
             stage.history.borrow_mut().committed(at, *offset);
         }
     }
+}
+
+fn told(offsets: &BTreeMap<TopicPartition, i64>) -> String {
+    offsets.iter().map(|(at, offset)| format!(" {}-{} {offset}", at.topic, at.partition)).collect()
 }
 
 /// What the group has committed is at least what was acknowledged before it is asked for.

@@ -1,7 +1,7 @@
 //! What was sent, what its senders were told, and what anybody saw. Every new piece is held against the rest at once.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use client::producer::{Acks, Delivery};
@@ -34,8 +34,13 @@ pub struct History {
     /// Number of the broker that runs, or ran last.
     pub life: usize,
     losses: u64,
-    /// Largest offset that a commit was acknowledged for, and that was tried.
-    commits: BTreeMap<TopicPartition, (i64, i64)>,
+    /// Partitions of each topic: as many as were acknowledged, and as were asked for.
+    counts: BTreeMap<String, (i32, i32)>,
+    /// Largest offset that a commit was acknowledged for, and all that were tried.
+    commits: BTreeMap<TopicPartition, (i64, BTreeSet<i64>)>,
+    /// Connections may stall for longer than a request is waited for. A commit that was tried again may then be read once
+    /// more after later ones, and nothing in the protocol fences it: the group's offset may go back to it.
+    pub late_commits: bool,
 }
 
 /// Of every actor; never borrowed over a wait.
@@ -43,8 +48,32 @@ pub type Shared = Rc<RefCell<History>>;
 
 impl History {
     pub fn add_partition(&mut self, at: TopicPartition, retains: bool) {
+        self.counts.entry(at.topic.to_string()).or_default().1 = at.partition + 1;
         let name = format!("{}-{}", at.topic, at.partition);
         self.partitions.insert(at, Partition::new(name, retains));
+    }
+
+    /// The number of partitions to ask for, one more than a topic is known to have. It may have them from now on.
+    pub fn growing(&mut self, topic: &str, most: i32, retains: bool) -> Option<i32> {
+        let (acknowledged, asked) = self.counted(topic);
+        let count = acknowledged + 1;
+        if count > most {
+            return None;
+        }
+        if count > asked {
+            self.add_partition(TopicPartition::new(topic, count - 1), retains);
+        }
+        Some(count)
+    }
+
+    pub fn grown(&mut self, topic: &str, count: i32) {
+        let entry = self.counts.entry(topic.to_string()).or_default();
+        entry.0 = entry.0.max(count);
+    }
+
+    /// Partitions of a topic: as many as were acknowledged, and as were asked for.
+    pub fn counted(&self, topic: &str) -> (i32, i32) {
+        self.counts.get(topic).copied().unwrap_or_default()
     }
 
     pub fn partition(&mut self, at: &TopicPartition) -> &mut Partition {
@@ -54,8 +83,9 @@ impl History {
         }
     }
 
+    /// The partitions that are there for certain.
     pub fn all(&self) -> Vec<TopicPartition> {
-        self.partitions.keys().cloned().collect()
+        self.partitions.keys().filter(|at| at.partition < self.counted(&at.topic).0).cloned().collect()
     }
 
     pub fn send(&mut self, id: Id, acks: Acks, idempotent: bool) {
@@ -110,18 +140,19 @@ impl History {
     }
 
     pub fn committing(&mut self, at: &TopicPartition, offset: i64) {
-        let entry = self.commits.entry(at.clone()).or_insert((-1, -1));
-        entry.1 = entry.1.max(offset);
+        self.commits.entry(at.clone()).or_insert_with(|| (-1, BTreeSet::new())).1.insert(offset);
     }
 
     pub fn committed(&mut self, at: &TopicPartition, offset: i64) {
-        let entry = self.commits.entry(at.clone()).or_insert((-1, -1));
+        let entry = self.commits.entry(at.clone()).or_insert_with(|| (-1, BTreeSet::new()));
         entry.0 = entry.0.max(offset);
     }
 
     /// The least that a question asked now may be answered with.
     pub fn least_committed(&self, at: &TopicPartition) -> i64 {
-        self.commits.get(at).map_or(-1, |(acknowledged, _)| *acknowledged)
+        let Some((acknowledged, tried)) = self.commits.get(at) else { return -1 };
+        let first = tried.first().copied().unwrap_or(-1);
+        if self.late_commits { first.min(*acknowledged) } else { *acknowledged }
     }
 
     /// The group's offset as the broker tells it.
@@ -129,18 +160,16 @@ impl History {
         let name = format!("{}-{}", at.topic, at.partition);
         let told = told.unwrap_or(-1);
         assert!(told >= least, "{name}: the group committed {least}, and {told} is left of it");
-        let most = self.commits.get(at).map_or(-1, |(_, tried)| *tried);
-        assert!(told <= most, "{name}: {told} is committed, and nobody went beyond {most}");
+        let is_tried = self.commits.get(at).is_some_and(|(_, tried)| tried.contains(&told));
+        assert!(told == -1 || is_tried, "{name}: {told} is committed, and nobody tried that");
     }
 
-    /// Records of an idempotent producer are in the order in which they were sent. What its sender gave up on may come
-    /// late: the client goes on with a new producer id, and nothing fences the old one.
+    /// Records of an idempotent producer are in the order in which they were sent, whatever it was told of them.
     pub fn check_order(&self) {
         for partition in self.partitions.values() {
             let mut last: BTreeMap<u32, u32> = BTreeMap::new();
             for (offset, id) in partition.in_order() {
-                let counts = |sent: &Sent| sent.idempotent && sent.fate == Some(Fate::Acknowledged);
-                if !self.sent.get(&id).is_some_and(counts) {
+                if !self.sent.get(&id).is_some_and(|sent| sent.idempotent) {
                     continue;
                 }
                 if let Some(before) = last.insert(id.producer, id.number) {

@@ -4,27 +4,29 @@
 //! | file | noun |
 //! |---|---|
 //! | `plan.rs` | what a seed stands for: topics, actors, lives, and a list of troubles |
-//! | `world.rs` | a seed from its first broker to the last look |
+//! | `world.rs`, `last_look.rs` | a seed from its first broker to the last look |
 //! | `clients.rs` | what every actor needs: a client, its settings, patience |
 //! | `producer.rs`, `reader.rs`, `group.rs`, `churn.rs`, `watcher.rs` | actors |
+//! | `growth.rs` | partitions that topics get while everybody works |
+//! | `damage.rs` | bits that flip in old blocks |
 //! | `payload.rs` | records that say who sent them, and that nothing in them was changed |
 //! | `history.rs`, `partition.rs` | what was sent, told and seen; each new piece is held against the rest |
-//! | `shrink.rs` | a failing seed with as few troubles as it still fails with |
 //!
 //! A violation is a panic of whoever notices it; the simulation ends with its text.
 
 mod churn;
 mod clients;
+mod damage;
 mod group;
+mod growth;
 mod history;
+mod last_look;
 mod partition;
 mod payload;
 mod plan;
 mod producer;
 mod reader;
-mod shrink;
 mod watcher;
 mod world;
 
-pub use shrink::shrink;
 pub use world::run_seed;

@@ -2,6 +2,7 @@
 //! are no transactions.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::payload::Id;
 
@@ -96,28 +97,26 @@ impl Partition {
         self.epoch = Some((epoch, life));
     }
 
-    /// The last look read everything from `start` to the high watermark `end`, but stopped before `refused_from` where
-    /// the broker refuses damage.
-    pub fn close(&self, start: i64, end: i64, refused_from: Option<i64>) {
+    /// The last look read everything from `start` to the high watermark `end` but for `refused`, where there is damage.
+    pub fn close(&self, start: i64, end: i64, refused: &[Range<i64>]) {
         let name = &self.name;
-        let read_to = refused_from.unwrap_or(end);
         assert!(
             self.retains || start <= self.deletable,
             "{name} begins at {start}, and only what is before {} was to go",
             self.deletable
         );
-        let lost = self.acknowledged.range(start..).find(|(offset, _)| **offset >= read_to);
-        if let Some((offset, (id, _))) = lost.filter(|_| refused_from.is_none()) {
+        if let Some((offset, (id, _))) = self.acknowledged.range(end.max(start)..).next() {
             panic!("{name}: {id} was acknowledged at offset {offset}, and the log ends at {end}");
         }
-        for (offset, (id, _)) in self.acknowledged.range(start..read_to) {
+        for (offset, (id, _)) in self.acknowledged.range(start..end.max(start)) {
+            let refused = refused.iter().any(|range| range.contains(offset));
             assert!(
-                self.seen.contains_key(offset),
+                refused || self.seen.contains_key(offset),
                 "{name}: {id} was acknowledged at offset {offset} and is not there"
             );
         }
         let mut last = i32::MIN;
-        for (offset, (_, epoch)) in self.seen.range(start..read_to) {
+        for (offset, (_, epoch)) in self.seen.range(start..end.max(start)) {
             assert!(*epoch >= last, "{name}: the epoch falls from {last} to {epoch} at offset {offset}");
             last = *epoch;
         }

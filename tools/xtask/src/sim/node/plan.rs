@@ -4,10 +4,11 @@
 use client::producer::Acks;
 use runtime::sim::{Dice, Fault, NetworkFault, NetworkFaultKind, Operation};
 
-/// Stalls are 10 ms times two to the power of less than this: shorter than the shortest request time-out. A copy of a batch
-/// that outlives its request is not fenced by the new producer id with which our client goes on after a gap (Java raises
-/// the epoch), and then records of an idempotent producer come twice or late. Make it 9 once the client raises epochs.
-const STALLS: u64 = 5;
+use super::damage::Flip;
+
+/// Stalls are 10 ms times two to the power of less than this: the longest outlive a request's time-out and its next
+/// attempts, so that brokers read copies of a batch that its client has given up.
+const STALLS: u64 = 9;
 
 /// A topic that is there from the beginning to the end.
 #[derive(Clone, Debug)]
@@ -50,6 +51,8 @@ pub enum Trouble {
     Astray {
         passes: u64,
     },
+    /// A bit of an old block is another than was written.
+    Flip(Flip),
     /// Counted from the life's begin.
     Network(NetworkFault),
     /// The wall clock jumps at the life's begin.
@@ -73,6 +76,8 @@ pub struct Plan {
     pub members: u64,
     pub churners: u64,
     pub deletes_records: bool,
+    /// Topics get more partitions.
+    pub grows: bool,
     pub request_timeout_ms: i64,
     pub lives: Vec<LifePlan>,
     pub troubles: Vec<Due>,
@@ -88,30 +93,46 @@ impl Plan {
         let lives: Vec<LifePlan> = (0..2 + dice.below(4))
             .map(|_| LifePlan { run_ms: 200 << dice.below(6), pause_ms: pick(dice, &[0, 20, 300, 2_500]) })
             .collect();
-        let is_damaged = dice.one_in(12);
-        let troubles = if is_damaged { damage(dice) } else { troubles(dice, lives.len()) };
+        let (astray, flips) = (dice.one_in(12), dice.one_in(8));
+        let mut troubles = if astray { damage(dice) } else { troubles(dice, lives.len()) };
+        if flips {
+            flip_bits(dice, &lives, &mut troubles);
+        }
         Plan {
             shards: 1 + dice.below(3) as usize,
-            topics: (0..1 + dice.below(3)).map(|number| topic(dice, number)).collect(),
+            topics: (0..1 + dice.below(3)).map(|number| topic(dice, number, flips)).collect(),
             producers: (0..1 + dice.below(3)).map(|_| producer(dice)).collect(),
             readers: 1 + dice.below(2),
             members: dice.below(3),
             churners: dice.below(2),
             deletes_records: dice.one_in(3),
+            grows: dice.one_in(3),
             request_timeout_ms: pick(dice, &[400, 1_000, 2_000]),
             lives,
             troubles,
-            is_damaged,
+            is_damaged: astray || flips,
         }
     }
 }
 
-fn topic(dice: &mut Dice, number: u64) -> TopicPlan {
+/// A broker may read a request after its client gave it up and made the next.
+pub fn outlives_requests(plan: &Plan) -> bool {
+    let long = |ms: u64| ms as i64 >= plan.request_timeout_ms;
+    plan.troubles.iter().any(|due| match due.trouble {
+        Trouble::Network(NetworkFault { kind: NetworkFaultKind::StallMs(ms), .. }) => long(ms),
+        _ => false,
+    })
+}
+
+/// `short`: with many closed segments.
+fn topic(dice: &mut Dice, number: u64, short: bool) -> TopicPlan {
     let retains = dice.one_in(4);
+    let (index_bytes, interval): (&[&str], &[&str]) =
+        if short { (&["16", "80"], &["0", "500"]) } else { (&["16", "80", "800"], &["0", "500", "4096"]) };
     let mut configs = vec![
         // Segments are closed when their index is full, for the size of one cannot be set as low as a simulation needs.
-        ("segment.index.bytes".to_string(), pick(dice, &["16", "80", "800"]).to_string()),
-        ("index.interval.bytes".to_string(), pick(dice, &["0", "500", "4096"]).to_string()),
+        ("segment.index.bytes".to_string(), pick(dice, index_bytes).to_string()),
+        ("index.interval.bytes".to_string(), pick(dice, interval).to_string()),
         ("file.delete.delay.ms".to_string(), pick(dice, &["0", "100", "1000"]).to_string()),
     ];
     if retains {
@@ -168,6 +189,15 @@ fn damage(dice: &mut Dice) -> Vec<Due> {
     let most = 1 << dice.below(8);
     let passes = dice.below(most);
     vec![Due { life: 0, trouble: Trouble::Astray { passes } }]
+}
+
+/// In lives that have old blocks, before they begin or while they run.
+fn flip_bits(dice: &mut Dice, lives: &[LifePlan], all: &mut Vec<Due>) {
+    for _ in 0..1 + dice.below(3) {
+        let life = 1 + dice.below(lives.len() as u64 - 1) as usize;
+        let after_ms = if dice.one_in(2) { 0 } else { dice.below(lives[life].run_ms) as i64 };
+        all.push(Due { life, trouble: Trouble::Flip(Flip { after_ms, chance: dice.number() }) });
+    }
 }
 
 fn disk_fault(dice: &mut Dice) -> Fault {

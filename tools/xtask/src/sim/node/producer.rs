@@ -20,7 +20,6 @@ const UNDER_WAY: usize = 60;
 
 pub async fn produce(stage: Staged, plan: ProducerPlan, number: u32, mut dice: Dice) {
     let client = stage.client(&format!("producer-{number}"));
-    let all = stage.history.borrow().all();
     let mut next = 0;
     // An idempotent producer that is begun anew is another one: only within one is there an order.
     let mut incarnation = number * 1_000;
@@ -30,6 +29,7 @@ pub async fn produce(stage: Staged, plan: ProducerPlan, number: u32, mut dice: D
         let last = if plan.transient { next + TRANSIENT_RECORDS } else { u64::MAX };
         while !stage.is_over() && next < last {
             if fates.running() < UNDER_WAY {
+                let all = stage.history.borrow().all();
                 let at = all[dice.below(all.len() as u64) as usize].clone();
                 let id = Id { producer: incarnation, number: next as u32 };
                 next += 1;

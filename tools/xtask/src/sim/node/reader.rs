@@ -30,12 +30,12 @@ pub fn consumer(client: &Client, config: ConsumerConfig) -> Consumer {
 
 pub async fn read(stage: Staged, number: u64, mut dice: Dice) {
     let client = stage.client(&format!("reader-{number}"));
-    let all = stage.history.borrow().all();
     while !stage.is_over() {
+        let all = stage.history.borrow().all();
         let from_end = dice.one_in(2);
         let reset = if from_end { AutoOffsetReset::Latest } else { AutoOffsetReset::Earliest };
         let reader = consumer(&client, ConsumerConfig { auto_offset_reset: reset, ..settings() });
-        if reader.assign(all.clone()).is_err() {
+        if reader.assign(all).is_err() {
             return;
         }
         let mut expected: BTreeMap<TopicPartition, i64> = BTreeMap::new();

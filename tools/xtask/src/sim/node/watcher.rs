@@ -1,25 +1,30 @@
-//! Looks at what brokers say of partitions and of the group, moves log starts and changes settings.
+//! Looks at what brokers say of partitions and of the group, moves log starts, adds partitions and changes settings.
 
 use client::TopicPartition;
 use client::admin::{Admin, ConfigChange, ConfigOperation, ConfigResource, OffsetSpec};
 use runtime::sim::Dice;
 
 use super::clients::{Staged, linger, only};
-use super::group;
 use super::reader::consumer;
+use super::{group, growth};
 
 pub async fn watch(stage: Staged, mut dice: Dice) {
     let client = stage.client("watcher");
     let admin = Admin::new(client.clone());
     let observer = consumer(&client, group::member_settings());
-    let all = stage.history.borrow().all();
     let mut setting = Setting::default();
     while !stage.is_over() {
+        let all = stage.history.borrow().all();
         let at = &all[dice.below(all.len() as u64) as usize];
-        match dice.below(10) {
+        match dice.below(12) {
             0..5 => drop(look_at(&stage, &admin, &all).await),
             5 | 6 => drop(group::look(&stage, &observer).await),
             7 if stage.plan.deletes_records => delete_records(&stage, &admin, at, &mut dice).await,
+            10 if stage.plan.grows => {
+                let topics = &stage.plan.topics;
+                growth::grow(&stage, &admin, &topics[dice.below(topics.len() as u64) as usize]).await;
+            }
+            11 => drop(growth::look(&stage, &admin, false).await),
             8 => setting.change(&admin, &at.topic).await,
             _ => drop(setting.look(&admin).await),
         }

@@ -2,11 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::rc::Rc;
 
 use client::admin::{Admin, NewTopic};
-use client::consumer::ConsumerConfig;
-use client::{ClientError, TopicPartition};
 use model::ErrorCode;
 use model::config::BrokerConfig;
 use runtime::sim::{self, Config, Death, Dice, Ended, Process, ProcessEnd, Simulation};
@@ -14,22 +13,20 @@ use runtime::{ShardSpec, TaskGroup, clock};
 use server::{Node, NodeOptions};
 
 use super::clients::{BROKER, Stage, Staged, only, patiently, pause_ms};
+use super::damage::{self, Flip};
 use super::history::History;
-use super::plan::{LifePlan, Plan, Trouble};
-use super::reader::{consumer, settings};
-use super::{churn, group, producer, reader, watcher};
+use super::last_look::last_look;
+use super::plan::{LifePlan, Plan, Trouble, outlives_requests};
+use super::{churn, group, growth, producer, reader, watcher};
 use crate::sim::life::Outcome;
+use crate::sim::shrink::Kept;
 
 const FOLDER: &str = "/var/data";
 /// Steps that a whole seed may take.
 const STEP_LIMIT: u64 = 20_000_000;
 
-pub fn run_seed(seed: u64, keep_text: bool) -> Outcome {
-    run_without(seed, keep_text, &BTreeSet::new()).0
-}
-
-/// The same with some of the plan's troubles left out; gives the others as sentences.
-pub fn run_without(seed: u64, keep_text: bool, without: &BTreeSet<usize>) -> (Outcome, Vec<(usize, String)>) {
+/// A seed without some of its plan's troubles; gives the others.
+pub fn run_seed(seed: u64, keep_text: bool, without: &BTreeSet<usize>) -> (Outcome, Vec<Kept>) {
     let mut dice = Dice::new(seed ^ 0x0de5_0de5_0de5_0de5);
     let mut plan = Plan::throw(&mut dice);
     let kept = plan.troubles.iter().enumerate().filter(|(at, _)| !without.contains(at));
@@ -56,8 +53,10 @@ pub fn run_without(seed: u64, keep_text: bool, without: &BTreeSet<usize>) -> (Ou
 }
 
 async fn run(plan: Plan, mut dice: Dice, records: Rc<Cell<u64>>) {
+    let mut history = History::default();
+    history.late_commits = outlives_requests(&plan);
     let stage: Staged = Rc::new(Stage {
-        history: Rc::new(RefCell::new(History::default())),
+        history: Rc::new(RefCell::new(history)),
         plan,
         closing: Cell::new(false),
         actors: TaskGroup::new(),
@@ -113,9 +112,10 @@ fn broker(stage: &Stage) -> Broker {
 
 /// One broker process, from its start to its end, with what befalls it.
 async fn live(stage: &Staged, number: usize, life: LifePlan, dice: &mut Dice) {
+    let (mut power_cut, mut faulty) = (false, false);
+    let mut flips = flips(stage, number);
+    flip_bits(stage, &mut flips, 0).await;
     let broker = broker(stage);
-    let mut power_cut = false;
-    let mut faulty = false;
     for due in stage.plan.troubles.iter().filter(|due| due.life == number) {
         match &due.trouble {
             Trouble::Kill(steps) => broker.process.kill_after(*steps, Death::Killed),
@@ -128,6 +128,7 @@ async fn live(stage: &Staged, number: usize, life: LifePlan, dice: &mut Dice) {
                 sim::inject(fault.clone());
             }
             Trouble::Astray { passes } => sim::lead_astray("steady", *passes),
+            Trouble::Flip(_) => {}
             Trouble::Network(fault) => sim::inject_network(*fault),
             Trouble::ClockJump(ms) => sim::jump_wall(*ms),
         }
@@ -135,9 +136,10 @@ async fn live(stage: &Staged, number: usize, life: LifePlan, dice: &mut Dice) {
     if broker.started.recv_async().await.is_ok() && stage.actors.running() == 0 {
         set_up(stage, &broker.process, dice).await;
     }
-    let until_ms = clock::now_ms() + life.run_ms as i64;
-    while broker.process.is_running() && clock::now_ms() < until_ms {
+    let began_ms = clock::now_ms();
+    while broker.process.is_running() && clock::now_ms() < began_ms + life.run_ms as i64 {
         pause_ms(20).await;
+        flip_bits(stage, &mut flips, clock::now_ms() - began_ms).await;
     }
     let _ = broker.stop.send(());
     // A stop waits for its connections no longer than a second or so, and for the disk.
@@ -156,6 +158,19 @@ async fn live(stage: &Staged, number: usize, life: LifePlan, dice: &mut Dice) {
     }
     if struck > 0 {
         stage.history.borrow_mut().weaken();
+    }
+}
+
+/// The bits that flip in a life.
+fn flips(stage: &Stage, number: usize) -> Vec<Flip> {
+    let due = stage.plan.troubles.iter().filter(|due| due.life == number);
+    due.filter_map(|due| if let Trouble::Flip(flip) = due.trouble { Some(flip) } else { None }).collect()
+}
+
+/// Those that are due when the life is so old.
+async fn flip_bits(stage: &Staged, flips: &mut Vec<Flip>, age_ms: i64) {
+    for flip in flips.extract_if(.., |flip| flip.after_ms <= age_ms) {
+        damage::flip(stage, Path::new(FOLDER), flip).await;
     }
 }
 
@@ -181,9 +196,9 @@ async fn set_up(stage: &Staged, process: &Process<Result<bool, String>>, dice: &
         }
     }
     for plan in &plans {
-        for partition in 0..plan.partitions {
-            stage.history.borrow_mut().add_partition(TopicPartition::new(&plan.name, partition), plan.retains);
-        }
+        let mut history = stage.history.borrow_mut();
+        growth::first(plan).for_each(|at| history.add_partition(at, plan.retains));
+        history.grown(&plan.name, plan.partitions);
     }
     begin_actors(stage, dice);
 }
@@ -228,65 +243,4 @@ async fn last_life(stage: &Staged, number: usize) {
         ProcessEnd::Finished(Ok(clean)) => assert!(clean || stage.plan.is_damaged, "the last stop was not clean"),
         ended => panic!("the last broker ended so: {ended:?}"),
     }
-}
-
-async fn last_look(stage: &Staged) {
-    let client = stage.client("last look");
-    let admin = Admin::new(client.clone());
-    let all = stage.history.borrow().all();
-    let observer = consumer(&client, group::member_settings());
-    let told = watcher::look_at(stage, &admin, &all).await;
-    assert!(told.is_ok() || stage.plan.is_damaged, "a partition does not tell its end: {told:?}");
-    assert!(group::look(stage, &observer).await, "the group's commits are not told");
-    for at in &all {
-        read_whole(stage, &client, at).await;
-    }
-    stage.history.borrow().check_order();
-}
-
-/// A partition from its start to its high watermark; damage may be refused, and is not skipped.
-async fn read_whole(stage: &Staged, client: &client::Client, at: &TopicPartition) {
-    let reader = consumer(client, ConsumerConfig { ..settings() });
-    let name = format!("{}-{}", at.topic, at.partition);
-    let one = std::slice::from_ref(at);
-    let bounds = async {
-        let start = reader.beginning_offsets(one).await?;
-        Ok::<_, ClientError>((start, reader.end_offsets(one).await?))
-    };
-    let (start, end) = match bounds.await {
-        Ok((start, end)) => (start.get(at).copied().unwrap_or(0), end.get(at).copied().unwrap_or(0)),
-        Err(_) if stage.plan.is_damaged => return,
-        Err(error) => panic!("{name}: the last look is refused: {error}"),
-    };
-    if let Err(error) = reader.assign(vec![at.clone()]).and_then(|()| reader.seek(at, start)) {
-        panic!("{name} cannot be read: {error}");
-    }
-    let (mut next, mut refusals, mut refused) = (start, 0, None);
-    while next < end && refused.is_none() {
-        let last_error = match reader.poll(1_000).await {
-            Ok(records) if !records.is_empty() => {
-                let mut history = stage.history.borrow_mut();
-                for record in &records {
-                    history.partition(at).follow(next, record.offset, false);
-                    history.see(record);
-                    next = record.offset + 1;
-                }
-                continue;
-            }
-            Ok(_) => String::new(),
-            Err(error) => error.to_string(),
-        };
-        refusals += 1;
-        if refusals > 10 {
-            assert!(stage.plan.is_damaged, "{name}: nothing is read at offset {next} before {end}: {last_error}");
-            refused = Some(next);
-        }
-    }
-    // Retention goes on meanwhile.
-    let start = match reader.beginning_offsets(one).await {
-        Ok(start) => start.get(at).copied().unwrap_or(0),
-        Err(_) if stage.plan.is_damaged => return,
-        Err(error) => panic!("{name}: the last look is refused: {error}"),
-    };
-    stage.history.borrow_mut().partition(at).close(start, end, refused);
 }

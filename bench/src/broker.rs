@@ -1,5 +1,6 @@
 //! Either broker as a child process: started on a free port in a fresh folder, its CPU time and memory read from `/proc`.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,8 +11,12 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// Kernel clock ticks in a second, as `/proc` counts CPU time (the same on every Linux that matters here).
 const TICKS_PER_SECOND: f64 = 100.0;
 
+/// Longest wait for a stop.
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+const NO_SETTINGS: &[&str] = &[];
+
 /// Which broker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Ringlog,
     Kafka,
@@ -32,6 +37,23 @@ pub struct Programs {
     pub ringlog: PathBuf,
     /// Folder of Apache Kafka's packages.
     pub kafka_packages: PathBuf,
+    /// CPUs that the broker may use, as `taskset -c` takes them; none: all.
+    pub cpus: Option<String>,
+}
+
+impl Programs {
+    /// Ringlog alone, on all CPUs.
+    pub fn ringlog(program: &Path) -> Programs {
+        Programs { ringlog: program.to_path_buf(), kafka_packages: PathBuf::new(), cpus: None }
+    }
+
+    /// A command that becomes the program itself, on the CPUs that are allowed.
+    fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let Some(cpus) = &self.cpus else { return Command::new(program) };
+        let mut command = Command::new("taskset");
+        command.arg("-c").arg(cpus).arg(program);
+        command
+    }
 }
 
 /// A running broker; killed when dropped.
@@ -44,11 +66,16 @@ pub struct Broker {
 
 impl Broker {
     pub fn start(kind: Kind, programs: &Programs, dir: &Path) -> Result<Broker, String> {
-        Broker::start_with(kind, programs, dir, &[])
+        Broker::start_with(kind, programs, dir, NO_SETTINGS)
     }
 
     /// The same with settings of Ringlog's, `key=value`.
-    pub fn start_with(kind: Kind, programs: &Programs, dir: &Path, settings: &[&str]) -> Result<Broker, String> {
+    pub fn start_with(
+        kind: Kind,
+        programs: &Programs,
+        dir: &Path,
+        settings: &[impl AsRef<str>],
+    ) -> Result<Broker, String> {
         let port = free_port()?;
         fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         let mut command = match kind {
@@ -86,9 +113,24 @@ impl Broker {
 
     /// Resident memory now, MiB.
     pub fn resident_mib(&self) -> f64 {
-        let status = self.proc_file("status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-        line.split_whitespace().next().and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+        self.field("status", "VmRSS:") / 1024.0
+    }
+
+    /// The most resident memory so far, MiB.
+    pub fn resident_peak_mib(&self) -> f64 {
+        self.field("status", "VmHWM:") / 1024.0
+    }
+
+    /// Bytes that the process caused to be written to storage, as the kernel counts them when pages are dirtied or
+    /// direct writes are issued.
+    pub fn written_bytes(&self) -> f64 {
+        self.field("io", "write_bytes:")
+    }
+
+    fn field(&self, file: &str, name: &str) -> f64 {
+        let text = self.proc_file(file);
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+        line.split_whitespace().next().and_then(|value| value.parse().ok()).unwrap_or(0.0)
     }
 }
 
@@ -106,8 +148,18 @@ impl Broker {
         let begun = Instant::now();
         let pid = self.child.id().to_string();
         Command::new("kill").args(["-TERM", &pid]).status().map_err(|e| e.to_string())?;
-        let status = self.child.wait().map_err(|e| e.to_string())?;
-        if status.success() { Ok(begun.elapsed()) } else { Err(format!("the broker ended with {status}")) }
+        let status = loop {
+            if let Some(status) = self.child.try_wait().map_err(|e| e.to_string())? {
+                break status;
+            }
+            if begun.elapsed() > STOP_LIMIT {
+                return Err(format!("the broker does not stop within {} s", STOP_LIMIT.as_secs()));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        // A JVM that ends in order at SIGTERM says 143.
+        let in_order = status.success() || status.code() == Some(143);
+        if in_order { Ok(begun.elapsed()) } else { Err(format!("the broker ended with {status}")) }
     }
 }
 
@@ -123,11 +175,11 @@ fn free_port() -> Result<u16, String> {
     listener.local_addr().map(|a| a.port()).map_err(|e| e.to_string())
 }
 
-fn ringlog(programs: &Programs, dir: &Path, port: u16, settings: &[&str]) -> Command {
-    let mut command = Command::new(&programs.ringlog);
+fn ringlog(programs: &Programs, dir: &Path, port: u16, settings: &[impl AsRef<str>]) -> Command {
+    let mut command = programs.command(&programs.ringlog);
     command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]).arg(dir.join("data"));
     for setting in settings {
-        command.args(["--set", setting]);
+        command.args(["--set", setting.as_ref()]);
     }
     command
 }
@@ -145,7 +197,7 @@ fn kafka(programs: &Programs, dir: &Path, port: u16) -> Result<Command, String> 
     );
     fs::write(&properties, text).map_err(|e| e.to_string())?;
     let java = |heap: &str| {
-        let mut command = Command::new("java");
+        let mut command = programs.command("java");
         command.args([&format!("-Xms{heap}"), &format!("-Xmx{heap}")]);
         command.args(["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]);
         command.args(["-Djava.awt.headless=true", "-cp"]);

@@ -44,7 +44,7 @@ pub struct Options {
 }
 
 pub fn run(options: &Options) -> Result<(), String> {
-    let programs = Programs { ringlog: options.ringlog.clone(), kafka_packages: PathBuf::new() };
+    let programs = Programs::ringlog(&options.ringlog);
     let _ = std::fs::remove_dir_all(&options.dir);
     let settings = ["log.segment.delete.delay.ms=1000"];
     let broker = Broker::start_with(Kind::Ringlog, &programs, &options.dir, &settings)?;

@@ -73,7 +73,7 @@ pub fn run(options: &Options) -> Result<(), String> {
 }
 
 fn measure(options: &Options, configs: &[(&str, &str)]) -> Result<Side, String> {
-    let programs = Programs { ringlog: options.ringlog.clone(), kafka_packages: PathBuf::new() };
+    let programs = Programs::ringlog(&options.ringlog);
     let _ = std::fs::remove_dir_all(&options.dir);
     let fail = |e: std::io::Error| e.to_string();
     let broker = Broker::start_with(Kind::Ringlog, &programs, &options.dir, SETTINGS)?;

@@ -1,127 +1,233 @@
-//! Rounds of both brokers in turns, and the table of medians.
+//! `bench compare`: contestants in turns, A B A B, each run with a broker and a folder of its own; every run is a line of the
+//! results, and each workload ends with its table on stdout and its picture beside the lines. Progress is on stderr.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
 
-use crate::broker::{Broker, Kind, Programs};
-use crate::client::{Client, Load, Moved};
+use crate::bars::{Group, svg};
+use crate::broker::Kind;
+use crate::contestant::{Contestant, Place, cpu_list, measure};
+use crate::metrics::METRICS;
+use crate::results::{Run, Spread, append};
+use crate::workload::{Workload, names};
+use crate::{host, limits, table};
 
-const GIB: f64 = (1u64 << 30) as f64;
+/// Who Ringlog is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Peer {
+    Kafka,
+    None,
+}
 
 /// Flags of `bench compare`.
 #[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Rounds; each starts both brokers afresh, in turns.
+    /// Only this workload; may be given more than once. All of them take an hour or more.
+    #[arg(long)]
+    workload: Vec<String>,
+    /// Names the workloads and ends.
+    #[arg(long)]
+    list: bool,
+    #[arg(long, value_enum, default_value = "kafka")]
+    peer: Peer,
+    /// Turns; each contestant has a run in each.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// MiB produced and fetched in each workload and round.
-    #[arg(long, default_value_t = 1024)]
-    mib: u64,
+    /// Multiplies each workload's seconds and bytes, for a quick look.
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
     /// The ringlog program.
     #[arg(long, default_value = "target/release/ringlog")]
     ringlog: PathBuf,
+    /// A setting of Ringlog's, in every run of it; may be given more than once.
+    #[arg(long, value_name = "KEY=VALUE")]
+    ringlog_set: Vec<String>,
+    /// Also Ringlog without its journal: each partition synced by itself.
+    #[arg(long)]
+    against_direct: bool,
+    /// Also another ringlog program, for instance that of an older tree.
+    #[arg(long, value_name = "PATH")]
+    other_ringlog: Option<PathBuf>,
+    /// Also Ringlog with other settings (the other program's, if there is one); may be given more than once.
+    #[arg(long, value_name = "KEY=VALUE")]
+    other_set: Vec<String>,
+    /// CPUs of the client's threads, such as 0 or 0,2-3.
+    #[arg(long, value_name = "CPUS")]
+    pin_client: Option<String>,
+    /// CPUs of the brokers.
+    #[arg(long, value_name = "CPUS")]
+    pin_broker: Option<String>,
+    /// Measures the machine's own limits first, into the same results.
+    #[arg(long)]
+    with_limits: bool,
     /// Folder of Apache Kafka's packages (`tools/test prepare` fetches them).
     #[arg(long, default_value = ".cache/kafka-4.4.0")]
     kafka: PathBuf,
     /// Folder for the brokers' data; its disk is what is measured.
     #[arg(long, default_value = "/tmp/ringlog-bench")]
     dir: PathBuf,
-    /// Only Ringlog.
-    #[arg(long)]
-    alone: bool,
+    /// Folder of the results.
+    #[arg(long, default_value = "bench/results")]
+    results: PathBuf,
+    /// Folder of the workloads.
+    #[arg(long, default_value = "bench/workloads")]
+    workloads: PathBuf,
 }
 
-/// Records of 500 bytes, acks=all.
-const WORKLOADS: &[(&str, i32, usize)] = &[("firehose", 1, 1_000_000), ("clickstream", 64, 16_000)];
-const RECORD_BYTES: usize = 500;
+impl Options {
+    fn contestants(&self) -> Vec<Contestant> {
+        let ringlog = |name: &str, program: &Path, more: &[String]| Contestant {
+            name: name.to_owned(),
+            kind: Kind::Ringlog,
+            program: program.to_path_buf(),
+            settings: self.ringlog_set.iter().chain(more).cloned().collect(),
+        };
+        let mut all = vec![ringlog("Ringlog", &self.ringlog, &[])];
+        if self.against_direct {
+            all.push(ringlog("Ringlog, no journal", &self.ringlog, &["ringlog.journal=false".to_owned()]));
+        }
+        if self.other_ringlog.is_some() || !self.other_set.is_empty() {
+            let program = self.other_ringlog.as_deref().unwrap_or(&self.ringlog);
+            all.push(ringlog("other Ringlog", program, &self.other_set));
+        }
+        if self.peer == Peer::Kafka {
+            let name = Kind::Kafka.name().to_owned();
+            all.push(Contestant { name, kind: Kind::Kafka, program: PathBuf::new(), settings: Vec::new() });
+        }
+        all
+    }
 
-/// A row of the table, by broker.
-type Samples = BTreeMap<(String, Kind), Vec<f64>>;
+    fn place(&self) -> Result<Place, String> {
+        Ok(Place {
+            dir: self.dir.clone(),
+            kafka_packages: self.kafka.clone(),
+            client_cpus: self.pin_client.as_deref().map_or(Ok(Vec::new()), cpu_list)?,
+            broker_cpus: match &self.pin_broker {
+                Some(list) => cpu_list(list).map(|_| Some(list.clone()))?,
+                None => None,
+            },
+        })
+    }
+
+    fn flags(&self, contestant: &Contestant) -> Value {
+        json!({
+            "contestant": contestant.flags(), "rounds": self.rounds, "scale": self.scale,
+            "pin_client": self.pin_client, "pin_broker": self.pin_broker,
+        })
+    }
+}
 
 pub fn run(options: &Options) -> Result<(), String> {
-    let programs = Programs { ringlog: options.ringlog.clone(), kafka_packages: options.kafka.clone() };
-    let kinds: &[Kind] = if options.alone { &[Kind::Ringlog] } else { &[Kind::Ringlog, Kind::Kafka] };
-    let mut samples = Samples::new();
-    for round in 0..options.rounds {
-        for &kind in kinds {
-            eprintln!("round {} of {}: {}", round + 1, options.rounds, kind.name());
-            measure(kind, &programs, options, &mut samples)?;
-        }
+    let all = names(&options.workloads)?;
+    let wanted = if options.workload.is_empty() { &all } else { &options.workload };
+    let workloads: Vec<Workload> =
+        wanted.iter().map(|name| Workload::read(&options.workloads, name)).collect::<Result<_, _>>()?;
+    if options.list {
+        workloads.iter().for_each(|w| println!("{:<18} {}", w.name, w.about));
+        return Ok(());
     }
-    print_table(kinds, &samples);
+    let (place, contestants) = (options.place()?, options.contestants());
+    if options.peer == Peer::Kafka && !options.kafka.is_dir() {
+        let missing = options.kafka.display();
+        return Err(format!(
+            "{missing} is not there: `tools/test prepare` fetches Apache Kafka, `--peer none` does without"
+        ));
+    }
+    std::fs::create_dir_all(&options.dir).map_err(|e| format!("{}: {e}", options.dir.display()))?;
+    let host = host::describe(&options.dir, &options.ringlog);
+    if cfg!(debug_assertions) {
+        eprintln!("bench: this program is not optimised: its figures mean nothing");
+    }
+    if options.with_limits {
+        limits::measure(&options.dir, &options.results, limits::MIB_DEFAULT)?;
+    }
+    let comparison = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let mut turns = Turns { options, place, contestants, host, comparison, failures: Vec::new() };
+    for workload in workloads {
+        let workload = workload.scaled(options.scale);
+        let runs = turns.all(&workload)?;
+        show(options, &workload, &runs)?;
+    }
+    if turns.failures.is_empty() { Ok(()) } else { Err(turns.failures.join("\nbench: ")) }
+}
+
+/// A comparison under way.
+struct Turns<'a> {
+    options: &'a Options,
+    place: Place,
+    contestants: Vec<Contestant>,
+    host: Value,
+    comparison: u64,
+    /// Runs that came to nothing; the others go on, and the command fails at its end.
+    failures: Vec<String>,
+}
+
+impl Turns<'_> {
+    /// Every contestant in every round.
+    fn all(&mut self, workload: &Workload) -> Result<Vec<Run>, String> {
+        let mut runs = Vec::new();
+        let rounds = self.options.rounds.max(1);
+        for round in 0..rounds {
+            for (place, contestant) in self.contestants.iter().enumerate() {
+                eprintln!("{}, round {} of {rounds}: {}", workload.name, round + 1, contestant.name);
+                let figures = match measure(&self.place, contestant, workload) {
+                    Ok(figures) => figures,
+                    Err(sentence) => {
+                        let sentence = format!("{}, {}: {sentence}", workload.name, contestant.name);
+                        eprintln!("bench: {sentence}");
+                        self.failures.push(sentence);
+                        continue;
+                    }
+                };
+                let run = Run {
+                    comparison: self.comparison,
+                    workload: workload.name.clone(),
+                    round,
+                    place,
+                    contestant: contestant.name.clone(),
+                    figures,
+                    flags: self.options.flags(contestant),
+                    definition: serde_json::to_value(workload).map_err(|e| e.to_string())?,
+                    host: self.host.clone(),
+                };
+                append(&self.options.results, &run)?;
+                runs.push(run);
+            }
+        }
+        Ok(runs)
+    }
+}
+
+fn show(options: &Options, workload: &Workload, runs: &[Run]) -> Result<(), String> {
+    let contestants = crate::results::contestants(runs);
+    println!("{}{}", table::head(&contestants), table::rows(workload, runs, true));
+    let path = options.results.join(format!("{}.svg", workload.name));
+    std::fs::write(&path, picture(workload, runs)).map_err(|e| format!("{}: {e}", path.display()))?;
+    eprintln!("{}: {} and the picture beside it", workload.name, path.with_extension("jsonl").display());
     Ok(())
 }
 
-fn measure(kind: Kind, programs: &Programs, options: &Options, samples: &mut Samples) -> Result<(), String> {
-    let dir = options.dir.join(format!("{kind:?}"));
-    let _ = std::fs::remove_dir_all(&dir);
-    let broker = Broker::start(kind, programs, &dir)?;
-    let mut note = |name: &str, value: f64| samples.entry((name.to_string(), kind)).or_default().push(value);
-    note("start to first answer, ms", broker.started_in.as_secs_f64() * 1e3);
-    note("resident memory idle, MiB", broker.resident_mib());
-    let fail = |e: std::io::Error| format!("{}: {e}", kind.name());
-    for &(name, partitions, batch_bytes) in WORKLOADS {
-        let mut client = Client::connect(broker.port).map_err(fail)?;
-        client.create_topic(name, partitions).map_err(fail)?;
-        let load = Load { topic: name, partitions, record_bytes: RECORD_BYTES, batch_bytes, bytes: options.mib << 20 };
-        let before = broker.cpu_seconds();
-        let produced = client.produce(&load).map_err(fail)?;
-        note(&format!("{name} produce, thousand records/s"), rate(&produced));
-        note(&format!("{name} produce, CPU s per GiB"), per_gib(broker.cpu_seconds() - before, &produced));
-        let before = broker.cpu_seconds();
-        let fetched = client.fetch(&Load { bytes: produced.bytes, ..load }).map_err(fail)?;
-        note(&format!("{name} fetch, MiB/s"), fetched.bytes as f64 / fetched.seconds / (1 << 20) as f64);
-        note(&format!("{name} fetch, CPU s per GiB"), per_gib(broker.cpu_seconds() - before, &fetched));
-        // More may be there: a warm-up request that only some partitions took.
-        if fetched.records < produced.records {
-            return Err(format!("{}: {} records went in, {} came out", kind.name(), produced.records, fetched.records));
-        }
-    }
-    note("resident memory under load, MiB", broker.resident_mib());
-    drop(broker);
-    let _ = std::fs::remove_dir_all(&dir);
-    Ok(())
-}
-
-fn rate(moved: &Moved) -> f64 {
-    moved.records as f64 / moved.seconds / 1e3
-}
-
-fn per_gib(cpu_seconds: f64, moved: &Moved) -> f64 {
-    cpu_seconds / (moved.bytes as f64 / GIB)
-}
-
-fn print_table(kinds: &[Kind], samples: &Samples) {
-    let names: Vec<&str> = kinds.iter().map(|k| k.name()).collect();
-    println!("| median (min to max) | {} |", names.join(" | "));
-    println!("|---|{}", "---|".repeat(kinds.len()));
-    let mut rows: Vec<&str> = samples.keys().map(|(name, _)| name.as_str()).collect();
-    rows.dedup();
-    for row in rows {
-        let cells =
-            kinds.iter().map(|&kind| samples.get(&(row.to_string(), kind)).map_or_else(String::new, |v| cell(v)));
-        println!("| {row} | {} |", cells.collect::<Vec<_>>().join(" | "));
-    }
-}
-
-fn cell(values: &[f64]) -> String {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let text = |v: f64| if v >= 100.0 { format!("{v:.0}") } else { format!("{v:.2}") };
-    match (sorted.first(), sorted.last()) {
-        (Some(&min), Some(&max)) => format!("{} ({} to {})", text(sorted[sorted.len() / 2]), text(min), text(max)),
-        _ => String::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cell_names_median_and_range() {
-        assert_eq!(cell(&[3.0, 1.0, 200.0]), "3.00 (1.00 to 200)");
-    }
+/// The figures that matter, of all contestants.
+pub fn picture(workload: &Workload, runs: &[Run]) -> String {
+    let contestants = crate::results::contestants(runs);
+    let wanted = |name: &str| workload.table.is_empty() || workload.table.iter().any(|one| one == name);
+    let groups = METRICS.iter().filter(|metric| wanted(metric.name)).map(|metric| Group {
+        metric,
+        spreads: contestants.iter().map(|name| Spread::of_runs(runs, name, metric.name)).collect(),
+    });
+    let groups: Vec<Group> = groups.filter(|group| group.spreads.iter().any(Option::is_some)).collect();
+    let host = runs.first().map_or(&Value::Null, |run| &run.host);
+    let of = |name: &str| host[name].as_str().unwrap_or("unknown").to_owned();
+    let rounds = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
+    let below = format!(
+        "Medians of {rounds} rounds in turns, whiskers from least to most. {}, {} CPUs, Linux {}, {}.",
+        of("cpu"),
+        host["cpus"].as_u64().unwrap_or(0),
+        of("kernel"),
+        of("file_system")
+    );
+    svg(&workload.name, &workload.about, &below, &contestants, &groups)
 }

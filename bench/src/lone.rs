@@ -45,7 +45,7 @@ const WARM_UP: u32 = 300;
 const LATENCY_MAX_US: u64 = 60_000_000;
 
 pub fn run(options: &Options) -> Result<(), String> {
-    let programs = Programs { ringlog: options.ringlog.clone(), kafka_packages: PathBuf::new() };
+    let programs = Programs::ringlog(&options.ringlog);
     let _ = std::fs::remove_dir_all(&options.dir);
     let settings: Vec<&str> = options.settings.iter().map(String::as_str).collect();
     let broker = Broker::start_with(Kind::Ringlog, &programs, &options.dir, &settings)?;

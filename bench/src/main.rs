@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use ringlog_bench::{churn, cleaning, compare, idle, lone, many, producers, soak};
+use ringlog_bench::{check, churn, cleaning, compare, idle, limits, lone, many, producers, soak, table};
 
 #[derive(Debug, Parser)]
 #[command(name = "bench", about = "Side-by-side runs against Apache Kafka, and what must stay small")]
@@ -14,8 +14,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Ringlog and Apache Kafka in turns, the same client and records; prints medians with min and max.
+    /// Ringlog and its peers in turns, the same client and records: results, tables with medians, pictures.
     Compare(compare::Options),
+    /// Tables from the newest results, as in the README.
+    Table(table::Options),
+    /// What the machine itself can do: its disk, and its loopback.
+    Limits(limits::Options),
+    /// Our load generator against other clients: the same counts, and latencies beside each other.
+    Check(check::Options),
     /// What thousands of partitions cost, and how long a start takes with them.
     Many(many::Options),
     /// What idle consumers of thousands of partitions cost.
@@ -35,6 +41,9 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Compare(options) => compare::run(&options),
+        Command::Table(options) => table::run(&options),
+        Command::Limits(options) => limits::run(&options),
+        Command::Check(options) => check::run(&options),
         Command::Many(options) => many::run(&options),
         Command::Idle(options) => idle::run(&options),
         Command::Lone(options) => lone::run(&options),

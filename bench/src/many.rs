@@ -25,7 +25,7 @@ pub struct Options {
 }
 
 pub fn run(options: &Options) -> Result<(), String> {
-    let programs = Programs { ringlog: options.ringlog.clone(), kafka_packages: PathBuf::new() };
+    let programs = Programs::ringlog(&options.ringlog);
     let _ = std::fs::remove_dir_all(&options.dir);
     let fail = |e: std::io::Error| e.to_string();
     let broker = Broker::start(Kind::Ringlog, &programs, &options.dir)?;

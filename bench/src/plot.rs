@@ -8,7 +8,7 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 130.0;
 const TOP: f64 = 46.0;
 const BETWEEN: f64 = 62.0;
-const COLOURS: [&str; 4] = ["#1b6ca8", "#d1495b", "#3b8132", "#8d5a97"];
+pub(crate) const COLOURS: [&str; 4] = ["#1b6ca8", "#d1495b", "#3b8132", "#8d5a97"];
 
 /// One line; a value for each place of the axis.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ fn draw(out: &mut String, top: f64, unit: &str, times: &[f64], panel: &Panel) {
     }
 }
 
-fn rule(out: &mut String, from: (f64, f64), to: (f64, f64)) {
+pub(crate) fn rule(out: &mut String, from: (f64, f64), to: (f64, f64)) {
     let _ = writeln!(
         out,
         "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"#dddddd\"/>",
@@ -85,16 +85,16 @@ fn rule(out: &mut String, from: (f64, f64), to: (f64, f64)) {
 }
 
 /// `inner` is markup.
-fn text(out: &mut String, x: f64, y: f64, anchor: &str, colour: &str, inner: &str) {
+pub(crate) fn text(out: &mut String, x: f64, y: f64, anchor: &str, colour: &str, inner: &str) {
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{inner}</text>");
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// 1, 2 or 5 times a power of ten, at least `least`.
-fn round_step(least: f64) -> f64 {
+pub(crate) fn round_step(least: f64) -> f64 {
     if least <= 0.0 || !least.is_finite() {
         return 1.0;
     }
@@ -102,7 +102,7 @@ fn round_step(least: f64) -> f64 {
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|times| times * power).find(|step| *step >= least * 0.999).unwrap_or(power)
 }
 
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

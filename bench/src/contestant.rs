@@ -1,0 +1,153 @@
+//! Who takes part in a comparison, and a run of one of them: a fresh folder, a dropped page cache, a broker, the load, a clean stop.
+//!
+//! A run owns its folder and its broker; both are gone when it returns, also with an error.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::broker::{Broker, Kind, Programs};
+use crate::gauge::{Device, drop_page_cache, write_back};
+use crate::results::Figures;
+use crate::traffic::{self, Field};
+use crate::workload::{self, Workload};
+
+/// For a broker that has just started to become quiet.
+const QUIET: Duration = Duration::from_secs(2);
+/// Bytes that were acknowledged may still be on their way from a journal to their segments.
+const WRITES_QUIET: Duration = Duration::from_millis(500);
+const WRITES_LIMIT: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Debug)]
+pub struct Contestant {
+    pub name: String,
+    pub kind: Kind,
+    /// Of Ringlog.
+    pub program: PathBuf,
+    /// `key=value`, of Ringlog.
+    pub settings: Vec<String>,
+}
+
+impl Contestant {
+    pub fn flags(&self) -> Value {
+        json!({ "settings": self.settings })
+    }
+}
+
+/// Where and on which CPUs runs take place.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub dir: PathBuf,
+    pub kafka_packages: PathBuf,
+    pub client_cpus: Vec<usize>,
+    pub broker_cpus: Option<String>,
+}
+
+/// The CPUs of a list such as `0,2-3`.
+pub fn cpu_list(text: &str) -> Result<Vec<usize>, String> {
+    let wrong = || format!("{text:?} is no list of CPUs such as 0,2-3");
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) =
+            (first.trim().parse().map_err(|_| wrong())?, last.trim().parse().map_err(|_| wrong())?);
+        if first > last || last >= 4_096 {
+            return Err(wrong());
+        }
+        cpus.extend(first..=last);
+    }
+    Ok(cpus)
+}
+
+/// Removes the folder when dropped.
+struct Folder<'a>(&'a Path);
+
+impl Drop for Folder<'_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.0);
+    }
+}
+
+/// One run. Says on stderr where the page cache could not be dropped.
+pub fn measure(place: &Place, contestant: &Contestant, workload: &Workload) -> Result<Figures, String> {
+    let dir = place.dir.join("run");
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let _folder = Folder(&dir);
+    if let Err(sentence) = drop_page_cache(&dir) {
+        eprintln!("bench: {sentence}");
+    }
+    let programs = Programs {
+        ringlog: contestant.program.clone(),
+        kafka_packages: place.kafka_packages.clone(),
+        cpus: place.broker_cpus.clone(),
+    };
+    let start = || Broker::start_with(contestant.kind, &programs, &dir, &contestant.settings);
+    match workload.kind {
+        workload::Kind::Start => starts(start),
+        workload::Kind::Load => load(start()?, place, contestant.kind, workload, &dir),
+    }
+}
+
+fn starts(start: impl Fn() -> Result<Broker, String>) -> Result<Figures, String> {
+    let ms = |broker: &Broker| broker.started_in.as_secs_f64() * 1e3;
+    let broker = start()?;
+    let mut figures = Figures::from([("start_ms".to_owned(), ms(&broker))]);
+    std::thread::sleep(QUIET);
+    figures.insert("resident_idle_mib".to_owned(), broker.resident_mib());
+    broker.stop()?;
+    let broker = start()?;
+    figures.insert("restart_ms".to_owned(), ms(&broker));
+    broker.stop()?;
+    Ok(figures)
+}
+
+fn load(broker: Broker, place: &Place, kind: Kind, workload: &Workload, dir: &Path) -> Result<Figures, String> {
+    write_back(dir);
+    let device = Device::of(dir);
+    let on_device = || device.as_ref().and_then(Device::written_bytes);
+    let before = (broker.written_bytes(), on_device());
+    let field = Field { broker: &broker, kind, workload, cpus: &place.client_cpus, dir };
+    let outcome = traffic::run(&field)?;
+    let mut figures = outcome.figures;
+    let produced = outcome.produced_bytes as f64;
+    if produced > 0.0 {
+        let written = quiet_writes(&broker) - before.0;
+        figures.insert("process_written_per_byte".to_owned(), written / produced);
+    }
+    broker.stop()?;
+    write_back(dir);
+    if let (Some(before), Some(after), true) = (before.1, on_device(), produced > 0.0) {
+        figures.insert("device_written_per_byte".to_owned(), (after - before) / produced);
+    }
+    Ok(figures)
+}
+
+/// What the process has written once it writes no more for a moment.
+fn quiet_writes(broker: &Broker) -> f64 {
+    let deadline = Instant::now() + WRITES_LIMIT;
+    let mut written = broker.written_bytes();
+    loop {
+        std::thread::sleep(WRITES_QUIET);
+        let now = broker.written_bytes();
+        if now <= written || Instant::now() > deadline {
+            return now;
+        }
+        written = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!(cpu_list("1"), Ok(vec![1]));
+        assert_eq!(cpu_list("0,2-4"), Ok(vec![0, 2, 3, 4]));
+        for wrong in ["", "a", "3-1", "1,,2", "0-99999999"] {
+            assert!(cpu_list(wrong).is_err(), "{wrong}");
+        }
+    }
+}

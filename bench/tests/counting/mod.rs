@@ -2,10 +2,12 @@
 //!
 //! The test's own `memcpy` takes the place of libc's for everything that is linked into the test program: our crates, the
 //! standard library, glommio. Copies that a compiler does in place (a few registers' worth) pass by unseen, and so does what the
-//! kernel copies. Records are made of [`CANARY`], and only bytes of that value count: not headers, nor futures that are moved. Counters
-//! are of the whole process, so that work of other threads counts as well; tests take turns by [`in_turn`].
+//! kernel copies. Records are made of [`CANARY`], and only bytes of that value count: not headers, nor futures that are moved. Copies
+//! are counted in the whole process, so that work of other threads counts as well, and tests take turns by [`in_turn`];
+//! allocations are counted on the thread that asks, since the test runner makes some whenever it likes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -15,6 +17,10 @@ pub const CANARY: u8 = 0xc5;
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static COPIED: AtomicUsize = AtomicUsize::new(0);
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// Needs no memory and is never dropped, so that an allocator may ask.
+    static ASKS: Cell<bool> = const { Cell::new(false) };
+}
 static TURN: Mutex<()> = Mutex::new(());
 
 struct Counting;
@@ -25,7 +31,7 @@ static ALLOCATOR: Counting = Counting;
 // SAFETY: every call is passed on to the system's allocator unchanged. `realloc` is the trait's own, which comes back to these two.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if COUNTING.load(Ordering::Relaxed) {
+        if ASKS.with(Cell::get) {
             ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
         }
         // SAFETY: the caller's promises are passed on.
@@ -99,9 +105,11 @@ pub fn begin() {
     COPIED.store(0, Ordering::Relaxed);
     ALLOCATIONS.store(0, Ordering::Relaxed);
     COUNTING.store(true, Ordering::Relaxed);
+    ASKS.set(true);
 }
 
 pub fn end() -> Cost {
+    ASKS.set(false);
     COUNTING.store(false, Ordering::Relaxed);
     Cost { copied: COPIED.load(Ordering::Relaxed), allocations: ALLOCATIONS.load(Ordering::Relaxed) }
 }

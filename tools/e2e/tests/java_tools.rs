@@ -4,8 +4,10 @@
 
 use std::process::Command;
 
+use ringlog_e2e::batch::Batch;
 use ringlog_e2e::java::{self, Tool};
 use ringlog_e2e::raw::Raw;
+use ringlog_e2e::requests::Produce;
 use ringlog_e2e::sample::CODECS;
 use ringlog_e2e::{Broker, kcat, librdkafka, place, process, requests, sample};
 
@@ -161,6 +163,36 @@ fn dump_log_reads_the_files_after_a_clean_stop() {
     let groups = (0..4).map(|at| dump(&broker, &format!("__consumer_offsets-{at}"), &["log"], &["--offsets-decoder"]));
     let groups: String = groups.collect();
     assert!(groups.contains("dumpers") && groups.contains("\"offset\":7"), "{groups}");
+}
+
+#[test]
+fn dump_log_reads_what_went_through_the_journal() {
+    const EACH: usize = 200;
+    let mut broker = Broker::with(&[("ringlog.shards", "1")]);
+    let mut raw = Raw::connect(&broker);
+    requests::create_topic(&mut raw, "small", 3, &[("index.interval.bytes", "1000")]);
+    for number in 0..EACH {
+        for partition in 0..3 {
+            let batch = Batch::of(&[&format!("{number} {}", "x".repeat(number * 7))]);
+            assert_eq!(Produce { partition, ..Produce::new("small", &batch) }.code(&mut raw), 0);
+        }
+    }
+    let is_ring = |path: &std::path::Path| path.extension().is_some_and(|extension| extension == "ring");
+    assert!(
+        !place::files_below(&broker.data_dir(), is_ring).is_empty(),
+        "the journal was not used: this tells nothing"
+    );
+    broker.stop();
+    for partition in 0..3 {
+        let name = format!("small-{partition}");
+        let dumped = dump(&broker, &name, &["log"], &["--deep-iteration"]);
+        assert_eq!(dumped.matches("isvalid: true").count(), EACH, "{dumped}");
+        assert_eq!(dumped.matches("| offset:").count(), EACH, "{dumped}");
+        let indexes = dump(&broker, &name, &["index", "timeindex"], &["--verify-index-only"]);
+        for damage in ["Mismatches", "isn't", "out of order", "Exception"] {
+            assert!(!indexes.contains(damage), "{damage}: {indexes}");
+        }
+    }
 }
 
 /// What dump-log says of a partition's files with the given extensions.

@@ -40,13 +40,14 @@ fn connect(port: u16) -> TcpStream {
     stream
 }
 
-/// Status and body.
+/// Status and body. Who is refused for the length of its question may be answered, and reset, before all of it is sent.
 #[track_caller]
 fn get(port: u16, path: &str) -> (u16, String) {
     let mut stream = connect(port);
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let _ = stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8(answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }

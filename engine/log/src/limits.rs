@@ -18,9 +18,6 @@ pub const PREALLOCATE_MIN: u64 = 64 << 10;
 pub const PREALLOCATE_MAX: u64 = 64 << 20;
 /// One direct write or read is at most this long, whatever the configuration says.
 pub const IO_MAX: u64 = if SMALL { 32 << 10 } else { 1 << 20 };
-/// Bytes of a shard's direct reads for fetches that are under way at once; one more begins while anything is left. More
-/// would not read faster, and a commit waits in the drive behind all of them.
-pub const FETCH_READS_IN_FLIGHT: usize = 2 << 20;
 /// Partitions in one commit round; the others wait for the next.
 pub const ROUND_PARTITIONS: usize = 1024;
 /// Entries of one round of the journal.

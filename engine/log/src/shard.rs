@@ -23,8 +23,8 @@ use crate::file_table::FileTable;
 use crate::index_cache::SegmentMemory;
 use crate::journal::{Journal, JournalConfig, JournalStats};
 use crate::limits::{
-    DESTAGE_LANES, FETCH_READS_IN_FLIGHT, FULL_TELL_MS, IDLE_CHECK_MS, IDLE_CHECKS_A_LOOK, IDLE_LOOKS_MOST,
-    INDEX_CACHE, TRIM_AFTER_RESTING, UNWRITTEN_BRAKE, UNWRITTEN_MAX,
+    DESTAGE_LANES, FULL_TELL_MS, IDLE_CHECK_MS, IDLE_CHECKS_A_LOOK, IDLE_LOOKS_MOST, INDEX_CACHE, TRIM_AFTER_RESTING,
+    UNWRITTEN_BRAKE, UNWRITTEN_MAX,
 };
 use crate::partition::PartitionLog;
 use crate::shard_dir::ShardDir;
@@ -109,8 +109,6 @@ pub struct LogShard {
     pub(crate) shared_files: FileTable<SharedFile>,
     pub(crate) memory: SegmentMemory,
     pub(crate) io: Rc<Budget>,
-    /// For reads that fetches wait for.
-    pub(crate) reads: Rc<Budget>,
     pub(crate) device: Rc<Device>,
     pub(crate) damage: DamageTally,
     pub(crate) appended: AppendTally,
@@ -145,7 +143,6 @@ impl LogShard {
             memory: SegmentMemory::new(INDEX_CACHE),
             device: Rc::new(Device::new(config.device, io.clone())),
             io,
-            reads: Budget::new(FETCH_READS_IN_FLIGHT),
             damage: DamageTally::default(),
             appended: AppendTally::default(),
             dirs: RefCell::default(),

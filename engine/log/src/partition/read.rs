@@ -257,7 +257,6 @@ impl PartitionLog {
             let file = self.direct_file(base, false).await?;
             let len_now = len.min((segment.size - position) as usize);
             let bytes = {
-                let _turn = self.shard.reads.take(len_now).await;
                 let _budget = self.shard.io.take(len_now).await;
                 file.read_lent(position, len_now, &self.shard.config.pool).await?
             };

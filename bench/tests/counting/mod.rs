@@ -2,7 +2,7 @@
 //!
 //! The test's own `memcpy` takes the place of libc's for everything that is linked into the test program: our crates, the
 //! standard library, glommio. Copies that a compiler does in place (a few registers' worth) pass by unseen, and so does what the
-//! kernel copies. Records are made of [`CANARY`], and only bytes of that value count: not headers, nor futures that are moved. Copies
+//! kernel copies. Records are made of [`CANARY`], and only rows of that value count: not headers, nor futures that are moved. Copies
 //! are counted in the whole process, so that work of other threads counts as well, and tests take turns by [`in_turn`];
 //! allocations are counted on the thread that asks, since the test runner makes some whenever it likes.
 
@@ -13,6 +13,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// What records of these tests are made of, and hardly anything else.
 pub const CANARY: u8 = 0xc5;
+/// Fewer in a row may be part of an address or of a checksum.
+const ROW: usize = 16;
 
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static COPIED: AtomicUsize = AtomicUsize::new(0);
@@ -44,9 +46,36 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-fn note(canaries: usize) {
-    if canaries > 0 && COUNTING.load(Ordering::Relaxed) {
-        COPIED.fetch_add(canaries, Ordering::Relaxed);
+/// Canaries of one copy, those in rows that no address or checksum makes by chance.
+#[derive(Default)]
+struct Rows {
+    row: usize,
+    sum: usize,
+}
+
+impl Rows {
+    #[inline]
+    fn see(&mut self, byte: u8) {
+        if byte == CANARY {
+            self.row += 1;
+        } else {
+            self.end();
+        }
+    }
+
+    #[inline]
+    fn end(&mut self) {
+        if self.row >= ROW {
+            self.sum += self.row;
+        }
+        self.row = 0;
+    }
+
+    fn note(mut self) {
+        self.end();
+        if self.sum > 0 && COUNTING.load(Ordering::Relaxed) {
+            COPIED.fetch_add(self.sum, Ordering::Relaxed);
+        }
     }
 }
 
@@ -57,16 +86,16 @@ fn note(canaries: usize) {
 // SAFETY: the name is libc's on purpose, and what it does is the same.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
-    let (mut at, mut canaries) = (0, 0);
+    let (mut at, mut rows) = (0, Rows::default());
     while at < len {
         // SAFETY: the range is valid for `len` bytes, says the caller.
         let byte = unsafe { from.add(at).read_volatile() };
         // SAFETY: so is this one.
         unsafe { to.add(at).write_volatile(byte) };
-        canaries += usize::from(byte == CANARY);
+        rows.see(byte);
         at += 1;
     }
-    note(canaries);
+    rows.note();
     to
 }
 
@@ -79,16 +108,16 @@ unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, len: usize) -> *mut u
         // SAFETY: reading is ahead of writing all the way, so that overlapping does not matter.
         return unsafe { memcpy(to, from, len) };
     }
-    let (mut at, mut canaries) = (len, 0);
+    let (mut at, mut rows) = (len, Rows::default());
     while at > 0 {
         at -= 1;
         // SAFETY: the range is valid for `len` bytes, says the caller; from behind, reading is ahead of writing.
         let byte = unsafe { from.add(at).read_volatile() };
         // SAFETY: the other range is valid as well.
         unsafe { to.add(at).write_volatile(byte) };
-        canaries += usize::from(byte == CANARY);
+        rows.see(byte);
     }
-    note(canaries);
+    rows.note();
     to
 }
 

@@ -12,6 +12,7 @@ use hdrhistogram::Histogram;
 use crate::broker::{Broker, Kind, Programs};
 use crate::client::Client;
 use crate::disk::Usage;
+use crate::results::Spread;
 use crate::soak_load::{Meter, Stream, Worker, produce};
 
 /// Flags of `bench cleaning`.
@@ -113,25 +114,23 @@ fn neighbour_mib(data: &Path, stream: Stream) -> f64 {
     (0..stream.partitions).map(|index| Usage::of(&data.join(format!("{}-{index}", stream.topic))).mib()).sum()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
+fn median(sides: &[Side], value: impl Fn(&Side) -> f64) -> f64 {
+    Spread::of(&sides.iter().map(value).collect::<Vec<_>>()).map_or(0.0, |spread| spread.median)
 }
 
 fn print(plain: &[Side], cleaned: &[Side]) -> Result<(), String> {
-    let of = |sides: &[Side], q| median(sides.iter().map(|s| s.latencies.value_at_quantile(q) as f64 / 1e3).collect());
+    let of = |sides: &[Side], q| median(sides, |side| side.latencies.value_at_quantile(q) as f64 / 1e3);
     println!("| median of {} rounds | beside plain writes | beside a topic that is cleaned |", plain.len());
     println!("|---|---|---|");
     for (name, q) in [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)] {
         println!("| produce {name}, ms | {:.2} | {:.2} |", of(plain, q), of(cleaned, q));
     }
-    let mean = |sides: &[Side], value: fn(&Side) -> f64| median(sides.iter().map(value).collect());
     let row = |name: &str, value: fn(&Side) -> f64| {
-        println!("| {name} | {:.1} | {:.1} |", mean(plain, value), mean(cleaned, value));
+        println!("| {name} | {:.1} | {:.1} |", median(plain, value), median(cleaned, value));
     };
     row("neighbour on disk at the end, MiB", |side| side.neighbour_mib);
     row("broker CPU seconds", |side| side.cpu_seconds);
-    if mean(cleaned, |s| s.neighbour_mib) > mean(plain, |s| s.neighbour_mib) / 2.0 {
+    if median(cleaned, |s| s.neighbour_mib) > median(plain, |s| s.neighbour_mib) / 2.0 {
         return Err("nothing was cleaned: the comparison says nothing".to_owned());
     }
     if of(cleaned, 0.99) > of(plain, 0.99) * SLACK {

@@ -150,35 +150,25 @@ impl Client {
         Ok((Client { stream, buffer: Vec::new(), next_id: self.next_id }, self))
     }
 
-    /// One Produce request for all of a load's partitions, ready to be sent any number of times.
-    pub(crate) fn produce_frame(&self, load: &Load<'_>) -> io::Result<Vec<u8>> {
-        let batch = batch(load.record_bytes, (load.batch_bytes / load.record_bytes).max(1));
+    /// One Produce request for all of a load's partitions, ready to be sent any number of times, and the bytes of its batches.
+    pub(crate) fn produce_frame(load: &Load<'_>) -> io::Result<(Vec<u8>, u64)> {
+        let batch = batch(load.record_bytes, load.records_per_batch());
         let data = |index| PartitionProduceData { index, records: Records::from(batch.clone()) };
         let partition_data = (0..load.partitions).map(data).collect();
         let topic = TopicProduceData { name: load.topic, topic_id: [0; 16], partition_data };
         let request = ProduceRequest { transactional_id: None, acks: -1, timeout_ms: 30_000, topic_data: vec![topic] };
-        frame(1, PRODUCE_VERSION, &request)
+        Ok((frame(1, PRODUCE_VERSION, &request)?, batch.len() as u64 * load.partitions as u64))
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a Produce request and waits for its answer.
     pub(crate) fn produce_once(&mut self, request: &[u8]) -> io::Result<()> {
-        self.stream.write_all(request)?;
+        self.send_frame(request)?;
         check_produced(&self.receive()?)
     }
 
     /// Sends `bytes` of records of `record_bytes` each, `batch_bytes` for each partition of a request, acks=all.
     pub fn produce(&mut self, load: &Load<'_>) -> io::Result<Moved> {
-        let per_batch = (load.batch_bytes / load.record_bytes).max(1);
-        let batch = batch(load.record_bytes, per_batch);
-        let data = |index| PartitionProduceData { index, records: Records::from(batch.clone()) };
-        let topic = TopicProduceData {
-            name: load.topic,
-            topic_id: [0; 16],
-            partition_data: (0..load.partitions).map(data).collect(),
-        };
-        let request = ProduceRequest { transactional_id: None, acks: -1, timeout_ms: 30_000, topic_data: vec![topic] };
-        let bytes = frame(1, PRODUCE_VERSION, &request)?;
-        let per_request = batch.len() as u64 * load.partitions as u64;
+        let (bytes, per_request) = Client::produce_frame(load)?;
         let requests = load.bytes.div_ceil(per_request);
         self.warm_up(&bytes)?;
         let begun = Instant::now();
@@ -193,7 +183,7 @@ impl Client {
                 answered += 1;
             }
         }
-        let records = requests * per_batch as u64 * load.partitions as u64;
+        let records = requests * load.records_per_batch() as u64 * load.partitions as u64;
         Ok(Moved { records, bytes: requests * per_request, seconds: begun.elapsed().as_secs_f64() })
     }
 
@@ -201,9 +191,7 @@ impl Client {
     pub(crate) fn warm_up(&mut self, request: &[u8]) -> io::Result<()> {
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
-            self.stream.write_all(request)?;
-            let answer = self.receive()?;
-            match check_produced(&answer) {
+            match self.produce_once(request) {
                 Err(error) if Instant::now() > deadline => return Err(error),
                 Err(_) => std::thread::sleep(Duration::from_millis(50)),
                 Ok(()) => return Ok(()),
@@ -278,6 +266,12 @@ pub struct Load<'a> {
     pub record_bytes: usize,
     pub batch_bytes: usize,
     pub bytes: u64,
+}
+
+impl Load<'_> {
+    fn records_per_batch(&self) -> usize {
+        (self.batch_bytes / self.record_bytes).max(1)
+    }
 }
 
 fn batch(record_bytes: usize, count: usize) -> Bytes {

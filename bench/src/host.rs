@@ -15,7 +15,7 @@ pub fn describe(dir: &Path, ringlog: &Path) -> Value {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let (file_system, options) = file_system(&mounts, &fs::canonicalize(dir).unwrap_or_else(|_| dir.to_path_buf()));
     json!({
-        "kernel": fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
+        "kernel": kernel(),
         "cpu": cpu_model(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
         "cpus": std::thread::available_parallelism().map_or(0, usize::from),
         "memory_mib": memory_mib(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
@@ -26,6 +26,10 @@ pub fn describe(dir: &Path, ringlog: &Path) -> Value {
         "java": first_line(Command::new("java").arg("-version")),
         "optimised": !cfg!(debug_assertions),
     })
+}
+
+pub fn kernel() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
 /// The tree that this program was started in; `+` where it differs from its revision.

@@ -17,7 +17,7 @@ use crate::drive::histogram;
 
 const MIB: f64 = (1u64 << 20) as f64;
 /// What direct writes are aligned to.
-const ALIGNMENT: usize = 4_096;
+pub const ALIGNMENT: usize = 4_096;
 /// Lone writes, each on a quiet disk.
 const LONE_WRITES: usize = 400;
 const LONE_PAUSE: Duration = Duration::from_millis(5);
@@ -83,11 +83,11 @@ pub fn lone_writes(file: &Path) -> io::Result<Histogram<u64>> {
     Ok(latencies)
 }
 
-fn open(file: &Path) -> io::Result<File> {
+pub fn open(file: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).custom_flags(libc::O_DIRECT).open(file)
 }
 
-fn write_all(file: &File, block: &[u8], bytes: u64, sync_each: bool) -> io::Result<()> {
+pub fn write_all(file: &File, block: &[u8], bytes: u64, sync_each: bool) -> io::Result<()> {
     let mut at = 0;
     while at < bytes {
         file.write_all_at(block, at)?;
@@ -108,21 +108,21 @@ fn read_part(file: &File, from: u64, bytes: u64, block: u64) -> io::Result<()> {
 }
 
 /// Memory that a direct read or write may use.
-struct Aligned {
+pub struct Aligned {
     memory: Vec<u8>,
     from: usize,
     len: usize,
 }
 
 impl Aligned {
-    fn new(len: usize) -> Aligned {
+    pub fn new(len: usize) -> Aligned {
         // Not zeros: some devices do not write those.
         let memory = vec![0xa5; len + ALIGNMENT];
         let from = memory.as_ptr().align_offset(ALIGNMENT);
         Aligned { memory, from, len }
     }
 
-    fn bytes(&mut self) -> &mut [u8] {
+    pub fn bytes(&mut self) -> &mut [u8] {
         &mut self.memory[self.from..self.from + self.len]
     }
 }

@@ -1,9 +1,9 @@
 //! A lone Produce on a quiet node beside the least that its promise costs: a bare direct write and fdatasync of one block
 //! on the same disk, by turns, so that both meet the same neighbours.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,8 @@ use hdrhistogram::Histogram;
 
 use crate::broker::{Broker, Kind, Programs};
 use crate::client::{Client, Load};
+use crate::drive::histogram;
+use crate::limits_disk::{ALIGNMENT, Aligned, open, write_all};
 
 /// Flags of `bench lone`.
 #[derive(Clone, Debug, Args)]
@@ -36,13 +38,10 @@ pub struct Options {
     dir: PathBuf,
 }
 
-const BLOCK: usize = 4096;
 /// Blocks of the bare file, written over and over as the journal's are.
 const BLOCKS: u64 = 1024;
 /// Requests before the first that counts: the journal takes over after some commits.
 const WARM_UP: u32 = 300;
-/// Longest latency that is told apart, microseconds.
-const LATENCY_MAX_US: u64 = 60_000_000;
 
 pub fn run(options: &Options) -> Result<(), String> {
     let programs = Programs::ringlog(&options.ringlog);
@@ -68,9 +67,9 @@ fn measure(options: &Options, port: u16) -> io::Result<(Histogram<u64>, Histogra
         batch_bytes: options.record_bytes,
         bytes: 0,
     };
-    let request = client.produce_frame(&load)?;
+    let (request, _) = Client::produce_frame(&load)?;
     client.warm_up(&request)?;
-    let (mut writes, mut requests) = (empty(), empty());
+    let (mut writes, mut requests) = (histogram(), histogram());
     for round in 0..WARM_UP + options.count {
         std::thread::sleep(Duration::from_millis(options.pause_ms));
         let begun = Instant::now();
@@ -91,29 +90,24 @@ fn measure(options: &Options, port: u16) -> io::Result<(Histogram<u64>, Histogra
 /// A file whose blocks are there already, written directly.
 struct Bare {
     file: File,
-    memory: Vec<u8>,
+    block: Aligned,
     next: u64,
 }
 
 impl Bare {
     fn create(dir: &Path) -> io::Result<Bare> {
-        let path = dir.join("bare");
-        std::fs::write(&path, vec![0; BLOCKS as usize * BLOCK])?;
-        let file = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&path)?;
+        let file = open(&dir.join("bare"))?;
+        let mut block = Aligned::new(ALIGNMENT);
+        write_all(&file, block.bytes(), BLOCKS * ALIGNMENT as u64, false)?;
         file.sync_all()?;
-        Ok(Bare { file, memory: vec![7; 2 * BLOCK], next: 0 })
+        Ok(Bare { file, block, next: 0 })
     }
 
     fn write(&mut self) -> io::Result<()> {
-        let aligned = self.memory.as_ptr().align_offset(BLOCK);
-        self.file.write_all_at(&self.memory[aligned..aligned + BLOCK], self.next % BLOCKS * BLOCK as u64)?;
+        self.file.write_all_at(self.block.bytes(), self.next % BLOCKS * ALIGNMENT as u64)?;
         self.next += 1;
         self.file.sync_data()
     }
-}
-
-fn empty() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LATENCY_MAX_US, 3).unwrap_or_else(|e| unreachable!("the bounds are constant: {e}"))
 }
 
 fn print(bare: &Histogram<u64>, produced: &Histogram<u64>) {

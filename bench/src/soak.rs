@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 use crate::broker::{Broker, Kind, Programs};
 use crate::client::Client;
 use crate::disk::Usage;
+use crate::drive::histogram;
+use crate::host::kernel;
 use crate::plot::{Panel, Series, svg};
-use crate::soak_load::{Meter, Stream, Worker, consume, empty, produce};
+use crate::soak_load::{Meter, Stream, Worker, consume, produce};
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// First writes make folders and files; they are not part of the comparison.
@@ -173,7 +175,7 @@ impl Minute {
 
 /// What is compared: p99 in milliseconds and mean resident memory.
 fn summary(minutes: &[Minute]) -> (f64, f64) {
-    let mut all = empty();
+    let mut all = histogram();
     for minute in minutes {
         all += &minute.latencies;
     }
@@ -207,10 +209,6 @@ fn report(options: &Options, minutes: &[Minute]) -> Result<(), String> {
         (false, _) => Err("p99 grew by more than a fifth".to_owned()),
         (true, false) => Err("memory grew".to_owned()),
     }
-}
-
-fn kernel() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {

@@ -17,13 +17,12 @@ use wire::generated::{FetchRequest, FetchResponse, ProduceRequest};
 use wire::{Decode, Reader, Records};
 
 use crate::client::{Client, FETCH_VERSION, PRODUCE_VERSION, check_produced, invalid};
+use crate::drive::histogram;
 
 /// Between two requests of a topic.
 pub const TICK: Duration = Duration::from_millis(10);
 /// Requests whose answers are awaited; the sender waits beyond it, which its latencies then show.
 const IN_FLIGHT: usize = 4_096;
-/// Longest latency that is told apart, microseconds.
-const LATENCY_MAX_US: u64 = 120_000_000;
 
 /// One topic's load.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +44,7 @@ pub struct Meter {
 
 impl Meter {
     pub fn new() -> Arc<Meter> {
-        Arc::new(Meter { latencies: Mutex::new(empty()), records: AtomicU64::new(0) })
+        Arc::new(Meter { latencies: Mutex::new(histogram()), records: AtomicU64::new(0) })
     }
 
     fn note(&self, latency: Duration, records: u64) {
@@ -56,12 +55,8 @@ impl Meter {
 
     pub fn take(&self) -> (Histogram<u64>, u64) {
         let mut latencies = self.latencies.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        (std::mem::replace(&mut *latencies, empty()), self.records.swap(0, Ordering::Relaxed))
+        (std::mem::replace(&mut *latencies, histogram()), self.records.swap(0, Ordering::Relaxed))
     }
-}
-
-pub fn empty() -> Histogram<u64> {
-    Histogram::new_with_max(LATENCY_MAX_US, 3).expect("three digits up to two minutes fit")
 }
 
 /// A thread that ends when told to; its error is the load's.

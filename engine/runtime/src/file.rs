@@ -134,14 +134,14 @@ impl DirectFile {
         let ask = ((position + len as u64).next_multiple_of(BLOCK as u64) - from) as usize;
         // The ring's allocator gives out powers of two.
         let takes = ask.next_power_of_two();
-        if ask > MAX_IO_BYTES || !lent::has_room(takes) {
+        let Some(reserved) = (ask <= MAX_IO_BYTES).then(|| lent::reserve(takes)).flatten() else {
             return self.read_pooled(position, len, pool).await;
-        }
+        };
         faults::check(Operation::Read, "cannot read", &self.path)?;
         let got = self.file.read_at_aligned(from, ask).await.map_err(|e| self.fail("cannot read", e))?;
         let skip = ((position - from) as usize).min(got.len());
         let len = len.min(got.len() - skip);
-        Ok(lent::lend(got, takes).slice(skip..skip + len))
+        Ok(reserved.lend(got).slice(skip..skip + len))
     }
 
     async fn read_pieces(&self, position: u64, len: usize, mut take: impl FnMut(&[u8])) -> Result<(), IoError> {

@@ -10,6 +10,7 @@
 //! never freed: somebody may be reading it.
 
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 
 use bytes::Bytes;
 use flume::{Receiver, Sender};
@@ -29,7 +30,9 @@ struct Slot {
 
 struct Lender {
     limit: Cell<usize>,
+    /// Bytes and number of loans, those included that reads under way may become.
     lent: Cell<usize>,
+    loans: Cell<usize>,
     slots: RefCell<Vec<Option<Slot>>>,
     free: RefCell<Vec<usize>>,
     back: Sender<usize>,
@@ -42,6 +45,7 @@ impl Lender {
         Lender {
             limit: Cell::new(0),
             lent: Cell::new(0),
+            loans: Cell::new(0),
             slots: RefCell::default(),
             free: RefCell::default(),
             back,
@@ -52,18 +56,29 @@ impl Lender {
     fn take_back(&self) {
         for slot in self.returned.drain() {
             if let Some(gone) = self.slots.borrow_mut()[slot].take() {
-                self.lent.set(self.lent.get() - gone.bytes);
+                self.give_up(gone.bytes);
             }
             self.free.borrow_mut().push(slot);
         }
     }
 
-    fn has_room(&self, bytes: usize) -> bool {
+    /// Counts a loan of so many bytes, if there is room for it.
+    fn reserve(&self, bytes: usize) -> bool {
         self.take_back();
-        let slots = self.slots.borrow().len() - self.free.borrow().len();
-        slots < LENT_READS && self.lent.get() + bytes <= self.limit.get()
+        let has_room = self.loans.get() < LENT_READS && self.lent.get() + bytes <= self.limit.get();
+        if has_room {
+            self.lent.set(self.lent.get() + bytes);
+            self.loans.set(self.loans.get() + 1);
+        }
+        has_room
     }
 
+    fn give_up(&self, bytes: usize) {
+        self.lent.set(self.lent.get() - bytes);
+        self.loans.set(self.loans.get() - 1);
+    }
+
+    /// Of a loan that was counted.
     fn lend(&self, result: ReadResult, bytes: usize) -> Loan {
         let (at, len) = (result.as_ptr(), result.len());
         let filled = Some(Slot { result, bytes });
@@ -78,7 +93,6 @@ impl Lender {
                 slots.len() - 1
             }
         };
-        self.lent.set(self.lent.get() + bytes);
         Loan { at, len, slot, back: self.back.clone() }
     }
 }
@@ -121,14 +135,38 @@ pub(crate) fn may_lend(bytes: usize) {
     LENDER.with(|lender| lender.limit.set(bytes));
 }
 
-/// Whether a read that takes so many bytes of registered memory may be lent out now.
-pub(crate) fn has_room(bytes: usize) -> bool {
-    LENDER.with(|lender| lender.has_room(bytes))
+/// Room for a read that is about to be made, so that reads under way together stay within the limit too. Goes back when
+/// dropped unused.
+pub(crate) struct Reservation {
+    bytes: usize,
+    /// It is this thread's lender that counts it.
+    _not_send: PhantomData<*const ()>,
 }
 
-/// Lends out a read for which there was room.
-pub(crate) fn lend(result: ReadResult, bytes: usize) -> Bytes {
-    if result.is_empty() { Bytes::new() } else { Bytes::from_owner(LENDER.with(|lender| lender.lend(result, bytes))) }
+/// Room for a read that takes so many bytes of registered memory, if there is any now.
+pub(crate) fn reserve(bytes: usize) -> Option<Reservation> {
+    // Made only where there is room: dropping one gives its room back.
+    LENDER.with(|lender| lender.reserve(bytes)).then(|| Reservation { bytes, _not_send: PhantomData })
+}
+
+impl Reservation {
+    /// Lends out what was read.
+    pub fn lend(self, result: ReadResult) -> Bytes {
+        if result.is_empty() {
+            return Bytes::new();
+        }
+        let loan = LENDER.with(|lender| lender.lend(result, self.bytes));
+        // The slot has it now.
+        std::mem::forget(self);
+        Bytes::from_owner(loan)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // A read that is given up as its thread ends finds no lender any more.
+        let _ = LENDER.try_with(|lender| lender.give_up(self.bytes));
+    }
 }
 
 #[cfg(test)]

@@ -94,6 +94,32 @@ fn beyond_the_limit_and_for_more_than_one_operation_reads_are_copied() {
 }
 
 #[test]
+fn reads_under_way_together_stay_within_the_limit() {
+    run(|| async {
+        let (_dir, file, pool) = file().await;
+        may_lend(8 << 10);
+        let both = crate::sync::all((0..2).map(|n| file.read_lent(n * 8192, 8192, &pool)).collect()).await;
+        assert_eq!(lent_bytes(), 8192, "there was room for one of them");
+        let content = content();
+        for (bytes, expected) in both.into_iter().zip(content.chunks(8192)) {
+            assert_eq!(bytes.unwrap(), expected);
+        }
+        assert_eq!(lent_bytes(), 0);
+    });
+}
+
+#[test]
+fn room_that_is_not_used_goes_back() {
+    run(|| async {
+        may_lend(8 << 10);
+        let reserved = reserve(8 << 10);
+        assert!(reserved.is_some() && reserve(4096).is_none());
+        drop(reserved);
+        assert_eq!(lent_bytes(), 0);
+    });
+}
+
+#[test]
 fn no_more_reads_are_lent_than_have_a_place_to_come_back() {
     run(|| async {
         let (_dir, file, pool) = file().await;

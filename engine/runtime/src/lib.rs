@@ -9,7 +9,8 @@
 //! * [`shard`]: start shards, pinned or not; [`task`]: spawn with a name and an owner; a panic ends the process.
 //! * [`mailbox`]: typed messages between shards, batched, replies by token.
 //! * [`pulse`]: the thread that keeps every shard awake, and the stall figure it gives.
-//! * [`file`]: direct I/O, whose reads are lent out without a copy (`lent`); [`fs`]: small file work on a pool thread; [`shared_file`]: page cache for `sendfile`.
+//! * [`file`]: direct I/O, whose reads are lent out without a copy (`lent`); [`fs`]: small file work on a pool thread;
+//!   [`shared_file`]: page cache for `sendfile`.
 //! * [`net`]: acceptor thread and sockets; [`buffers`]: aligned ref-counted chunks.
 //! * [`faults`]: errors of the disk for tests (feature `faults`).
 //! * [`histogram`]: how long things took, for metrics.

@@ -4,6 +4,8 @@
 pub const BLOCK: usize = 4096;
 /// Largest single direct write or read, in bytes.
 pub const MAX_IO_BYTES: usize = 1 << 20;
+/// One part in so many of a shard's registered memory may be on loan to connections.
+pub const LENDABLE_PART: usize = 2;
 /// Direct reads of a shard whose memory is on loan to connections, at most.
 pub const LENT_READS: usize = 1024;
 /// Vectors of messages that may wait in a shard's inbox; senders wait beyond it.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use crate::limits::LENDABLE_PART;
 use crate::pulse::PulseState;
 
 /// What one shard is given.
@@ -20,7 +21,7 @@ pub struct ShardSpec {
 
 /// What of a shard's registered memory may be on loan to connections; the rest is for operations under way.
 pub fn lendable_bytes(io_memory_bytes: usize) -> usize {
-    io_memory_bytes / 2
+    io_memory_bytes / LENDABLE_PART
 }
 
 impl Default for ShardSpec {

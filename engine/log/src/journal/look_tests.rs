@@ -3,8 +3,8 @@
 use model::{PartitionIndex, TopicId};
 use proptest::prelude::*;
 
-use super::super::format::{Round, encode};
 use super::super::plan::plan;
+use super::super::testing::RingMaker;
 use super::*;
 use crate::limits::BLOCK;
 
@@ -17,55 +17,40 @@ fn key(n: u8) -> PartitionKey {
 }
 
 /// Rounds one behind the other in two files.
-struct Ring {
-    files: Vec<Vec<u8>>,
-    at: (usize, usize),
-    sequence: u64,
-    previous_crc: u32,
-    oldest_needed: u64,
-    places: Vec<(usize, usize)>,
+struct Ring(RingMaker);
+
+impl std::ops::Deref for Ring {
+    type Target = RingMaker;
+
+    fn deref(&self) -> &RingMaker {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Ring {
+    fn deref_mut(&mut self) -> &mut RingMaker {
+        &mut self.0
+    }
 }
 
 impl Ring {
     fn new() -> Ring {
-        let files = vec![vec![0; FILE]; 2];
-        Ring { files, at: (0, 0), sequence: 1, previous_crc: 0, oldest_needed: 1, places: Vec::new() }
+        Ring(RingMaker::new(2, FILE))
     }
 
+    /// Each entry writes to a partition's segment, or voids what is below it.
     fn round_of(&mut self, owner: Owner, durable_through: u64, entries: &[(u8, i64, Option<&[u8]>)]) {
-        let list = entries.iter().map(|&(n, base, bytes)| {
-            let action = match bytes {
-                Some(bytes) => Action::Write { segment_base: Offset(base), position: 0, len: bytes.len() as u32 },
-                None => Action::Void { below: Offset(base) },
-            };
-            Entry { key: key(n), action }
-        });
-        let round = Round {
-            sequence: self.sequence,
-            previous_crc: self.previous_crc,
-            durable_through,
-            oldest_needed: self.oldest_needed,
-            entries: list.collect(),
+        let entry = |&(n, base, bytes): &(u8, i64, Option<&'_ [u8]>)| match bytes {
+            Some(bytes) => (key(n), Action::Write { segment_base: Offset(base), position: 0, len: bytes.len() as u32 }),
+            None => (key(n), Action::Void { below: Offset(base) }),
         };
-        let payload: Vec<&[u8]> = entries.iter().filter_map(|(_, _, bytes)| *bytes).collect();
-        let (mut bytes, crc) = encode(owner, &round, payload.iter().copied());
-        bytes.extend(payload.concat());
-        bytes.resize(bytes.len().next_multiple_of(BLOCK as usize), 0);
-        let (file, at) = self.at;
-        self.files[file][at..at + bytes.len()].copy_from_slice(&bytes);
-        self.places.push(self.at);
-        self.at.1 += bytes.len();
-        self.sequence += 1;
-        self.previous_crc = crc;
+        let bytes = entries.iter().map(|(_, _, bytes)| bytes.unwrap_or_default());
+        let entries = entries.iter().map(entry).zip(bytes).map(|((key, action), bytes)| (key, action, bytes));
+        self.0.round(owner, durable_through, entries.collect());
     }
 
     fn round(&mut self, durable_through: u64, entries: &[(u8, i64, Option<&[u8]>)]) {
         self.round_of(OWNER, durable_through, entries);
-    }
-
-    fn damage(&mut self, round: usize, at: usize) {
-        let (file, position) = self.places[round];
-        self.files[file][position + at] ^= 1;
     }
 
     /// Every round in the order of the files.
@@ -131,14 +116,14 @@ fn rounds_of_the_chain_are_applied_but_for_what_is_void() {
 #[test]
 fn what_is_damaged_torn_old_or_foreign_is_told_apart() {
     let mut ring = voided();
-    ring.damage(1, 64 + 48);
+    ring.flip(1, 64 + 48);
     assert_eq!(ring.fates()[1], (2, RoundFate::Damaged));
     assert_eq!(ring.verdict().damaged(), &BTreeMap::from([(key(1), 2)]));
     let last = ring.rounds().pop().unwrap().3;
     assert_eq!(ring.verdict().entry(3, &last.round.entries[1]), EntryFate::BehindDamage { round: 2 });
 
     let mut ring = voided();
-    ring.damage(2, 64 + 3 * 48);
+    ring.flip(2, 64 + 3 * 48);
     assert_eq!(ring.fates()[2], (3, RoundFate::Torn));
     assert_eq!(ring.verdict().counted(), Some((1, 2)));
 
@@ -162,7 +147,7 @@ fn what_is_damaged_torn_old_or_foreign_is_told_apart() {
 #[test]
 fn a_durable_round_whose_list_is_gone_is_lost() {
     let mut ring = voided();
-    ring.damage(1, 70);
+    ring.flip(1, 70);
     assert_eq!(ring.verdict().lost(), Some(2));
     assert_eq!(ring.fates()[0], (1, RoundFate::Refused));
     let (file, at) = ring.places[1];
@@ -200,7 +185,7 @@ proptest! {
             ring.round(ring.sequence.saturating_sub(1 + behind), &entries);
         }
         for (round, at) in flips {
-            ring.damage(round % rounds.len(), at);
+            ring.flip(round % rounds.len(), at);
         }
         let verdict = ring.verdict();
         match plan(OWNER, &ring.files) {

@@ -8,7 +8,7 @@
 //!
 //! * [`rounds`]: the loop that makes rounds; [`ring`]: the files; [`format`]: what is in them;
 //! * [`destage`]: how files come free; [`replay`] and [`plan`]: what a start does with what it finds;
-//! * [`look`]: a ring as tools see it; [`figures`]: what is counted of it;
+//! * [`look`]: a ring as tools see it; [`figures`]: what is counted of it; [`testing`]: rings of any making;
 //! * `partition/journaled.rs`: the partition's side.
 //!
 //! Ownership: everything here is the shard's. A partition that is taken up by a round or asked to destage says when it is
@@ -26,6 +26,7 @@ pub mod plan;
 pub mod replay;
 mod ring;
 mod rounds;
+pub mod testing;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

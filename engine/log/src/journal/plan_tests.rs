@@ -2,7 +2,7 @@
 
 use model::{PartitionIndex, TopicId};
 
-use super::super::format::{Entry, encode};
+use super::super::testing::RingMaker;
 use super::*;
 
 const OWNER: Owner = Owner { incarnation: 42, writer: 0 };
@@ -12,48 +12,37 @@ fn key(n: u8) -> PartitionKey {
     PartitionKey { topic_id: TopicId::from_random([n; 16]), partition: PartitionIndex(0) }
 }
 
-/// Makes rounds one behind the other, as the journal does.
-struct Writer {
-    files: Vec<Vec<u8>>,
-    at: (usize, usize),
-    sequence: u64,
-    previous_crc: u32,
-    oldest_needed: u64,
-    places: Vec<(usize, usize)>,
+/// Rounds one behind the other, as the journal makes them.
+struct Writer(RingMaker);
+
+impl std::ops::Deref for Writer {
+    type Target = RingMaker;
+
+    fn deref(&self) -> &RingMaker {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Writer {
+    fn deref_mut(&mut self) -> &mut RingMaker {
+        &mut self.0
+    }
 }
 
 impl Writer {
     fn new(files: usize) -> Writer {
-        let files = vec![vec![0; FILE]; files];
-        Writer { files, at: (0, 0), sequence: 1, previous_crc: 0, oldest_needed: 1, places: Vec::new() }
+        Writer(RingMaker::new(files, FILE))
     }
 
     /// A round that writes one byte string for each partition, or voids it.
     fn round(&mut self, durable_through: u64, entries: &[(u8, u64, Option<&[u8]>)]) {
-        let list = entries.iter().map(|&(n, position, bytes)| {
-            let action = match bytes {
-                Some(bytes) => Action::Write { segment_base: Offset(0), position, len: bytes.len() as u32 },
-                None => Action::Void { below: Offset(i64::MAX) },
-            };
-            Entry { key: key(n), action }
-        });
-        let round = Round {
-            sequence: self.sequence,
-            previous_crc: self.previous_crc,
-            durable_through,
-            oldest_needed: self.oldest_needed,
-            entries: list.collect(),
+        let action = |position, bytes: Option<&[u8]>| match bytes {
+            Some(bytes) => Action::Write { segment_base: Offset(0), position, len: bytes.len() as u32 },
+            None => Action::Void { below: Offset(i64::MAX) },
         };
-        let payload: Vec<&[u8]> = entries.iter().filter_map(|(_, _, bytes)| *bytes).collect();
-        let (mut bytes, crc) = encode(OWNER, &round, payload.iter().copied());
-        bytes.extend(payload.concat());
-        bytes.resize(bytes.len().next_multiple_of(BLOCK as usize), 0);
-        let (file, at) = self.at;
-        self.files[file][at..at + bytes.len()].copy_from_slice(&bytes);
-        self.places.push(self.at);
-        self.at.1 += bytes.len();
-        self.sequence += 1;
-        self.previous_crc = crc;
+        let entries =
+            entries.iter().map(|&(n, position, bytes)| (key(n), action(position, bytes), bytes.unwrap_or_default()));
+        self.0.round(OWNER, durable_through, entries.collect());
     }
 
     fn next_file(&mut self, file: usize) {
@@ -94,8 +83,7 @@ fn empty_files_hold_nothing() {
 #[test]
 fn a_torn_last_round_is_the_end() {
     let mut writer = three();
-    let (file, at) = writer.places[2];
-    writer.files[file][at + 113] ^= 1;
+    writer.flip(2, 113);
     assert_eq!(writer.text(2), [(0, "two".to_string())]);
     assert!(plan(OWNER, &writer.files).unwrap().damaged.is_empty());
 }
@@ -103,8 +91,7 @@ fn a_torn_last_round_is_the_end() {
 #[test]
 fn a_damaged_durable_round_costs_those_it_names() {
     let mut writer = three();
-    let (file, at) = writer.places[1];
-    writer.files[file][at + 64 + 48] ^= 1;
+    writer.flip(1, 64 + 48);
     let plan = plan(OWNER, &writer.files).unwrap();
     assert_eq!(plan.damaged, BTreeMap::from([(key(1), 2)]));
     assert_eq!(writer.text(2), [(0, "two".to_string()), (3, "last".to_string())]);
@@ -113,8 +100,7 @@ fn a_damaged_durable_round_costs_those_it_names() {
 #[test]
 fn a_durable_round_without_a_list_is_nobodys() {
     let mut writer = three();
-    let (file, at) = writer.places[1];
-    writer.files[file][at + 70] ^= 1;
+    writer.flip(1, 70);
     assert_eq!(plan(OWNER, &writer.files), Err(Lost { sequence: 2 }));
 }
 

@@ -205,8 +205,8 @@ fn certainly_not_sent(error: &ClientError) -> bool {
 }
 
 /// Until there is one, or it is certain that there will be none: at the start, and when the epochs of the last one are used
-/// up or another producer has it. After a gap in a sequence the epoch is raised here, without asking. Every attempt is bounded by the client; the waits
-/// between them by `retry_backoff_max_ms`.
+/// up or another producer has it. After a gap in a sequence the epoch is raised here, without asking. Every attempt is
+/// bounded by the client; the waits between them by `retry_backoff_max_ms`.
 async fn ask_for_producer_id(shared: Rc<Shared>) {
     let (mut backoff_ms, most_ms) = {
         let core = shared.core.borrow();

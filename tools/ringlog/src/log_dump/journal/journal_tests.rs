@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
-use log::journal::format::{Action, Entry, Owner, Round, encode, encode_state};
+use log::journal::format::{Action, Owner, encode_state};
 use log::journal::replay::encode_lost;
-use log::limits::BLOCK;
+use log::journal::testing::RingMaker;
 use model::{PartitionIndex, TopicId};
 use runtime::testing::TempDir;
 
@@ -18,11 +18,21 @@ fn key(n: u8) -> PartitionKey {
 /// A data folder with a partition `orders-0` (key 1) and a journal of two files.
 struct Folder {
     root: TempDir,
-    files: Vec<Vec<u8>>,
-    at: (usize, usize),
-    sequence: u64,
-    previous_crc: u32,
-    places: Vec<(usize, usize)>,
+    ring: RingMaker,
+}
+
+impl std::ops::Deref for Folder {
+    type Target = RingMaker;
+
+    fn deref(&self) -> &RingMaker {
+        &self.ring
+    }
+}
+
+impl std::ops::DerefMut for Folder {
+    fn deref_mut(&mut self) -> &mut RingMaker {
+        &mut self.ring
+    }
 }
 
 impl Folder {
@@ -34,8 +44,7 @@ impl Folder {
         let metadata = format!("version: 0\ntopic_id: {}\n", key(1).topic_id);
         std::fs::write(partition.join(METADATA_FILE), metadata).unwrap();
         std::fs::write(partition.join("00000000000000000000.log"), b"").unwrap();
-        let files = vec![vec![0; FILE]; 2];
-        let folder = Folder { root, files, at: (0, 0), sequence: 1, previous_crc: 0, places: Vec::new() };
+        let folder = Folder { root, ring: RingMaker::new(2, FILE) };
         folder.write("00000.state", &encode_state(OWNER, 2));
         folder
     }
@@ -48,34 +57,18 @@ impl Folder {
         std::fs::write(self.journal().join(name), bytes).unwrap();
     }
 
+    /// Each entry writes to a partition's segment; one without bytes voids what is below it.
     fn round_of(&mut self, owner: Owner, durable_through: u64, entries: &[(u8, i64, &[u8])]) {
-        let list = entries.iter().map(|&(n, base, bytes)| {
-            let segment_base = Offset(base);
-            let write = Action::Write { segment_base, position: 0, len: bytes.len() as u32 };
-            let action = if bytes.is_empty() { Action::Void { below: segment_base } } else { write };
-            Entry { key: key(n), action }
-        });
-        let (sequence, previous_crc, oldest_needed) = (self.sequence, self.previous_crc, 1);
-        let round = Round { sequence, previous_crc, durable_through, oldest_needed, entries: list.collect() };
-        let payload: Vec<&[u8]> = entries.iter().map(|(_, _, bytes)| *bytes).collect();
-        let (mut bytes, crc) = encode(owner, &round, payload.iter().copied());
-        bytes.extend(payload.concat());
-        bytes.resize(bytes.len().next_multiple_of(BLOCK as usize), 0);
-        let (file, at) = self.at;
-        self.files[file][at..at + bytes.len()].copy_from_slice(&bytes);
-        self.places.push(self.at);
-        self.at.1 += bytes.len();
-        self.sequence += 1;
-        self.previous_crc = crc;
+        let action = |segment_base, bytes: &[u8]| match bytes.len() {
+            0 => Action::Void { below: segment_base },
+            len => Action::Write { segment_base, position: 0, len: len as u32 },
+        };
+        let entries = entries.iter().map(|&(n, base, bytes)| (key(n), action(Offset(base), bytes), bytes));
+        self.ring.round(owner, durable_through, entries.collect());
     }
 
     fn round(&mut self, durable_through: u64, entries: &[(u8, i64, &[u8])]) {
         self.round_of(OWNER, durable_through, entries);
-    }
-
-    fn flip(&mut self, round: usize, at: usize) {
-        let (file, position) = self.places[round];
-        self.files[file][position + at] ^= 1;
     }
 
     /// The lines of the whole journal, and how many places are damaged.

@@ -1,8 +1,9 @@
 //! The files of a partition and of a data folder. The log keeps their writers to itself, so they are written here again.
 
 use ::log::format::identity::FolderIdentity;
-use ::log::journal::format::{self, Action, Entry, Owner, Round};
+use ::log::journal::format::{self, Action, Owner};
 use ::log::journal::replay;
+use ::log::journal::testing::RingMaker;
 use ::log::{DirectoryId, Identity};
 use model::{NodeId, Offset, PartitionIndex, PartitionKey, TopicId};
 
@@ -115,18 +116,14 @@ pub fn segments() -> Vec<Vec<u8>> {
 pub fn journals() -> Vec<Vec<u8>> {
     let owner = Owner { incarnation: 0, writer: 0 };
     let key = |n: u8| PartitionKey { topic_id: TopicId::from_random([n; 16]), partition: PartitionIndex(i32::from(n)) };
-    let (mut file, mut previous_crc) = (Vec::new(), 0);
+    let mut ring = RingMaker::new(1, 32 << 10);
     for sequence in 1..6_u64 {
         let bytes = vec![sequence as u8; 700 * sequence as usize];
         let action = Action::Write { segment_base: Offset(0), position: sequence * 100, len: bytes.len() as u32 };
-        let entries =
-            vec![Entry { key: key(1), action: Action::Void { below: Offset(0) } }, Entry { key: key(2), action }];
-        let round = Round { sequence, previous_crc, durable_through: sequence - 1, oldest_needed: 1, entries };
-        let (header, crc) = format::encode(owner, &round, std::iter::once(&bytes[..]));
-        previous_crc = crc;
-        file.extend([header, bytes].concat());
-        file.resize(file.len().next_multiple_of(4096), 0);
+        let entries = vec![(key(1), Action::Void { below: Offset(0) }, &[][..]), (key(2), action, &bytes[..])];
+        ring.round(owner, sequence - 1, entries);
     }
+    let file = ring.files[0][..ring.at.1].to_vec();
     let lost = replay::encode_lost(&[(key(3), 9)].into());
     vec![file[..4096].to_vec(), file, format::encode_state(owner, 3), lost]
 }

@@ -3,6 +3,7 @@
 //! Budget: the walk allocates nothing; batches stay slices of the connection's buffer; one message for each owning shard.
 //! [`begin`] returns as soon as the mail is on its way: mailboxes keep order, so the connection may read on.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
@@ -21,9 +22,61 @@ const FIRST_WITH_ZSTD: i16 = 7;
 const ATTRIBUTES_AT: usize = 21;
 const TRANSACTIONAL: u8 = 0x10;
 
-/// What an answer is made from once all shards have theirs. Holds the frame, so that the answer is grouped as asked.
+/// Which partitions a request named, in its order and grouped as it groups them: the answer is too. Holds nothing of the
+/// frame, whose memory is free for the next one as soon as the batches have their places.
+#[derive(Default)]
+struct Asked {
+    /// Each name that a partition stands under, one behind the other.
+    names: String,
+    topics: Vec<AskedTopic>,
+    /// By slot.
+    indexes: Vec<i32>,
+}
+
+struct AskedTopic {
+    /// Its place in the request.
+    topic_index: usize,
+    name: AskedName,
+    /// Slots of its partitions.
+    slots: Range<usize>,
+}
+
+enum AskedName {
+    /// Where in `names`.
+    Name(Range<usize>),
+    Id([u8; 16]),
+}
+
+impl Asked {
+    fn add(&mut self, partition: &ProducePartition<'_>) {
+        let slot = self.indexes.len();
+        self.indexes.push(partition.index);
+        match self.topics.last_mut().filter(|last| last.topic_index == partition.topic_index) {
+            Some(last) => last.slots.end = slot + 1,
+            None => {
+                let name = match partition.topic {
+                    TopicRef::Id(id) => AskedName::Id(id),
+                    TopicRef::Name(name) => {
+                        self.names.push_str(name);
+                        AskedName::Name(self.names.len() - name.len()..self.names.len())
+                    }
+                };
+                self.topics.push(AskedTopic { topic_index: partition.topic_index, name, slots: slot..slot + 1 });
+            }
+        }
+    }
+
+    fn name_of(&self, topic: &AskedTopic) -> TopicRef<'_> {
+        match &topic.name {
+            AskedName::Name(range) => TopicRef::Name(&self.names[range.clone()]),
+            AskedName::Id(id) => TopicRef::Id(*id),
+        }
+    }
+}
+
+/// What an answer is made from once all shards have theirs.
 struct Plan {
-    frame: Bytes,
+    asked: Asked,
     version: i16,
     correlation_id: i32,
     header_version: i16,
@@ -37,7 +90,7 @@ pub fn begin(shard: &Rc<Shard>, header: &RequestHeader<'_>, frame: &Bytes) -> Re
     RequestHeader::decode(&mut reader)?;
     let walk = ProduceWalk::open(reader, header.api_version)?;
     let mut plan = Plan {
-        frame: frame.clone(),
+        asked: Asked::default(),
         version: header.api_version,
         correlation_id: header.correlation_id,
         header_version: header.response_header_version(),
@@ -86,6 +139,7 @@ fn sort(shard: &Shard, walk: &ProduceWalk<'_>, plan: &mut Plan) -> Result<Vec<Ve
     };
     for (slot, partition) in walk.partitions().enumerate() {
         let partition = partition?;
+        plan.asked.add(&partition);
         let judged = match whole {
             Some(code) => Err(code),
             None => judge(&view, slot, partition, plan.version),
@@ -135,35 +189,19 @@ impl Plan {
             let failed = self.results.iter().flatten().any(|result| result.error_code != 0);
             return if failed { Err(Close::NoAnswerForError) } else { Ok(None) };
         }
-        let mut reader = Reader::new(&self.frame);
-        RequestHeader::decode(&mut reader)?;
-        let walk = ProduceWalk::open(reader, self.version)?;
         let mut buffer = BytesMut::new();
         let chunks = wire::encode_response_with(&mut buffer, self.correlation_id, self.header_version, |writer| {
-            let mut response = ProduceResponseWriter::begin(writer, self.version, walk.topic_count)?;
-            self.write_topics(&walk, &mut response)?;
+            // Topics without partitions are left out.
+            let mut response = ProduceResponseWriter::begin(writer, self.version, self.asked.topics.len())?;
+            for topic in &self.asked.topics {
+                response.topic(self.asked.name_of(topic), topic.slots.len())?;
+                for slot in topic.slots.clone() {
+                    self.write_partition(slot, self.asked.indexes[slot], &mut response)?;
+                }
+            }
             response.finish(0, &[])
         })?;
         Ok(memory_only(chunks))
-    }
-
-    fn write_topics(&self, walk: &ProduceWalk<'_>, response: &mut ProduceResponseWriter<'_>) -> Result<(), WireError> {
-        let mut partitions = walk.partitions().enumerate().peekable();
-        while let Some((slot, partition)) = partitions.next() {
-            let partition = partition?;
-            let topic_index = partition.topic_index;
-            let mut group = vec![(slot, partition.index)];
-            while let Some((slot, next)) =
-                partitions.next_if(|(_, p)| p.as_ref().is_ok_and(|p| p.topic_index == topic_index))
-            {
-                group.push((slot, next?.index));
-            }
-            response.topic(partition.topic, group.len())?;
-            for (slot, index) in group {
-                self.write_partition(slot, index, response)?;
-            }
-        }
-        Ok(())
     }
 
     fn write_partition(

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod any_request;
 mod api_versions;
 mod fetch;
 mod group_offsets;

@@ -287,6 +287,11 @@ impl LogShard {
         }
     }
 
+    /// Where chunks come from, for others who need such memory.
+    pub fn pool(&self) -> &ChunkPool {
+        &self.config.pool
+    }
+
     pub fn stats(&self) -> LogShardStats {
         LogShardStats {
             partitions: self.partitions.borrow().len(),

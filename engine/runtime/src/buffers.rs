@@ -2,10 +2,14 @@
 //!
 //! A [`Chunk`] is written by one owner, front to back; what was written may be handed out as `Bytes` slices while the
 //! owner appends behind them. Chunks come from a pool that is shared by all shards, because the last reference to a
-//! slice may fall on another shard.
+//! slice may fall on another shard. Connections receive into chunks of the same pool.
+//!
+//! Memory that comes back is kept: giving it to the system and taking it again costs a page fault for each block, which is
+//! more than the copy into it. What nobody took for a while goes back bit by bit ([`ChunkPool::trim`]).
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::fmt;
+use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -147,6 +151,32 @@ impl Chunk {
         self.append_with(bytes, |_| {});
     }
 
+    /// Lets `fill` write at most `most` bytes behind what is there, as far as there is room, and publishes as many as it
+    /// says it wrote.
+    pub(crate) async fn fill(
+        &mut self,
+        most: usize,
+        fill: impl AsyncFnOnce(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let room = self.room().min(most);
+        // SAFETY: the range lies in the allocation, behind every published byte, so no slice aliases it, and `&mut self` is
+        // the only writer while `fill` runs. It is only written to before it is published.
+        let target = unsafe { std::slice::from_raw_parts_mut(self.memory.at.as_ptr().add(self.len), room) };
+        let count = fill(target).await?;
+        assert!(count <= room, "no more is written than there is room");
+        self.len += count;
+        Ok(count)
+    }
+
+    /// Makes the chunk empty again if nobody holds a slice of it any more.
+    pub fn reuse(&mut self) -> bool {
+        let alone = Arc::get_mut(&mut self.memory).is_some();
+        if alone {
+            self.len = 0;
+        }
+        alone
+    }
+
     /// Published bytes, borrowed.
     pub fn published(&self) -> &[u8] {
         // SAFETY: published bytes are initialised and never change.
@@ -163,29 +193,52 @@ impl Chunk {
     }
 }
 
+/// Memory of one size that nobody uses; the last that came back goes out first.
+#[derive(Clone, Default)]
+struct FreeList {
+    places: Vec<usize>,
+    /// The fewest there were since the last trim: so many were not needed.
+    least: usize,
+}
+
 /// Memory that nobody uses.
 struct Free {
     /// By size class: powers of two from `MIN_CLASS`.
-    lists: Vec<Vec<usize>>,
+    lists: Vec<FreeList>,
     bytes: usize,
 }
 
 impl Free {
     fn pop(&mut self, class: usize) -> Option<NonNull<u8>> {
-        let at = self.lists[class].pop()?;
+        let list = &mut self.lists[class];
+        let at = list.places.pop()?;
+        list.least = list.least.min(list.places.len());
         self.bytes -= MIN_CLASS << class;
         NonNull::new(at as *mut u8)
     }
 
     fn push(&mut self, class: usize, at: NonNull<u8>) {
-        self.lists[class].push(at.as_ptr() as usize);
+        self.lists[class].places.push(at.as_ptr() as usize);
         self.bytes += MIN_CLASS << class;
+    }
+
+    /// Takes out half of what was not needed since the last time, the oldest first, at least one of each size.
+    fn unneeded(&mut self) -> Vec<(NonNull<u8>, usize)> {
+        let mut given_up = Vec::new();
+        for (class, list) in self.lists.iter_mut().enumerate() {
+            let size = MIN_CLASS << class;
+            let gone = list.places.drain(..list.least.div_ceil(2));
+            given_up.extend(gone.filter_map(|at| NonNull::new(at as *mut u8)).map(|at| (at, size)));
+            list.least = list.places.len();
+        }
+        self.bytes -= given_up.iter().map(|(_, size)| size).sum::<usize>();
+        given_up
     }
 
     /// The class that holds the most bytes, but for one.
     fn fullest_but(&self, class: usize) -> Option<usize> {
-        let others = (0..CLASSES).filter(|&other| other != class && !self.lists[other].is_empty());
-        others.max_by_key(|&other| self.lists[other].len() << other)
+        let others = (0..CLASSES).filter(|&other| other != class && !self.lists[other].places.is_empty());
+        others.max_by_key(|&other| self.lists[other].places.len() << other)
     }
 }
 
@@ -265,7 +318,7 @@ impl ChunkPool {
     pub fn new(keep_bytes: usize) -> ChunkPool {
         ChunkPool {
             state: Arc::new(PoolState {
-                free: Mutex::new(Free { lists: vec![Vec::new(); CLASSES], bytes: 0 }),
+                free: Mutex::new(Free { lists: vec![FreeList::default(); CLASSES], bytes: 0 }),
                 keep_bytes,
                 out_bytes: AtomicUsize::new(0),
             }),
@@ -285,6 +338,21 @@ impl ChunkPool {
             None => Memory::allocate(size, pool),
         };
         Chunk { memory: Arc::new(memory), len: 0 }
+    }
+
+    /// Gives half of the free memory that nobody took since the last call back to the system. To be called now and then,
+    /// away from shards: unmapping takes a while.
+    pub fn trim(&self) {
+        let given_up = self.state.free().unneeded();
+        for (at, capacity) in given_up {
+            // SAFETY: it just left the pool, where memory has no other owner, and has its class's capacity.
+            unsafe { release(at, capacity) };
+        }
+    }
+
+    /// Free bytes kept.
+    pub fn bytes_free(&self) -> usize {
+        self.state.free().bytes
     }
 
     /// Bytes of chunks in use anywhere.
@@ -351,6 +419,47 @@ mod tests {
         // Larger than all that may be kept: given back, and nothing makes room for it.
         drop(pool.take(2 << 20));
         assert_eq!(pool.state.free().bytes, 1 << 20);
+    }
+
+    #[test]
+    fn what_nobody_takes_goes_back_bit_by_bit() {
+        let pool = ChunkPool::new(64 << 20);
+        let all: Vec<Chunk> = (0..8).map(|_| pool.take(1 << 20)).collect();
+        drop(all);
+        // All of it was in use until now.
+        pool.trim();
+        assert_eq!(pool.bytes_free(), 8 << 20);
+        let two = [pool.take(1 << 20), pool.take(1 << 20)];
+        drop(two);
+        // Six were never taken meanwhile.
+        pool.trim();
+        assert_eq!(pool.bytes_free(), 5 << 20);
+        (0..4).for_each(|_| pool.trim());
+        assert_eq!(pool.bytes_free(), 0);
+        pool.trim();
+    }
+
+    #[test]
+    fn what_is_in_use_in_turns_stays() {
+        let pool = ChunkPool::new(64 << 20);
+        for _ in 0..10 {
+            let all: Vec<Chunk> = (0..8).map(|_| pool.take(1 << 20)).collect();
+            drop(all);
+            pool.trim();
+            assert_eq!(pool.bytes_free(), 8 << 20);
+        }
+    }
+
+    #[test]
+    fn a_chunk_is_used_again_once_its_slices_are_gone() {
+        let mut chunk = Chunk::with_capacity(1);
+        chunk.append(b"one");
+        let slice = chunk.slice(0..3);
+        assert!(!chunk.reuse());
+        assert_eq!(chunk.len(), 3);
+        drop(slice);
+        assert!(chunk.reuse());
+        assert_eq!((chunk.len(), chunk.room()), (0, BLOCK));
     }
 
     #[test]

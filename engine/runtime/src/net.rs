@@ -17,6 +17,7 @@ use std::sync::{Arc, mpsc};
 use bytes::{Buf, Bytes, BytesMut};
 use futures_lite::{AsyncRead, AsyncWrite};
 
+use crate::buffers::Chunk;
 use crate::limits::{ACCEPT_QUEUE, LEAST_CONNECT_TIMEOUT, MAX_IOVEC, WRITABLE_PROBE_BYTES};
 use crate::shared_file::SharedFile;
 
@@ -272,6 +273,16 @@ impl Socket {
         // SAFETY: recv initialised `count` bytes behind the old length.
         unsafe { buffer.set_len(len) };
         Ok(count)
+    }
+
+    /// As [`Socket::read`], into a chunk, at most what it has room for.
+    pub async fn receive(&self, chunk: &mut Chunk, max: usize) -> io::Result<usize> {
+        assert!(chunk.room() > 0 && max > 0, "there is room to receive into");
+        chunk
+            .fill(max, async |target| {
+                poll_fn(|cx| Pin::new(&mut *self.stream.borrow_mut()).poll_read(cx, target)).await
+            })
+            .await
     }
 
     /// Sends all parts in order; memory in vectored writes, files by `sendfile`.

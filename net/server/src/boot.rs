@@ -84,6 +84,7 @@ pub async fn run_shard(boot: Arc<Boot>, context: ShardContext) -> Result<bool, S
     shard.tasks.spawn("housekeeping", shard.clone().keep_house());
     if shard.index == 0 {
         shard.tasks.spawn("data folders", shard.clone().mind_folders());
+        shard.tasks.spawn("free chunks", shard.clone().mind_free_chunks());
     }
     shard.tasks.spawn("scrub", shard.clone().scrub());
     if shard.config().node.metrics_listen.is_some() {

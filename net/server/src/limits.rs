@@ -2,9 +2,16 @@
 
 /// Requests of one connection whose answers have not left yet; the connection is not read beyond it.
 pub const PIPELINE_DEPTH: usize = 256;
-/// Bytes read from a socket at once, while nothing larger is announced.
+/// Bytes asked of a socket at first: an idle connection that never sent more holds no more.
+pub const FIRST_READ_BYTES: usize = 8 << 10;
+/// Bytes asked of a socket behind a large frame, to see what comes next.
+pub const LOOK_BYTES: usize = 16 << 10;
+/// Bytes asked of a socket at once at most, while nothing larger is announced.
 pub const READ_BYTES: usize = 64 << 10;
-/// A frame's buffer grows in steps of this size as its bytes arrive, whatever its prefix announces.
+/// And at most of what is announced, before other connections get a turn.
+pub const RECEIVE_BYTES: usize = 256 << 10;
+/// A frame gets so much memory as soon as its prefix says that it is so long, and more only as its bytes come: twice as much
+/// as there are.
 pub const FRAME_GROWTH_BYTES: usize = 1 << 20;
 /// Longest wait that a Fetch may ask for, milliseconds.
 pub const MAX_FETCH_WAIT_MS: i64 = 300_000;
@@ -48,8 +55,11 @@ pub const SESSION_EVICTION_MS: i64 = 120_000;
 pub const JOURNAL_FILES: usize = 8;
 /// Milliseconds for which a wait without news is kept for its session's next request.
 pub const KEPT_AWAIT_MS: i64 = 60_000;
-/// Free chunks kept for reuse, in quarters of the batch cache's size: two shards reading from disk use about two.
-pub const POOL_KEEPS_QUARTERS: usize = 3;
+/// Free chunks kept for reuse at most, as a part of the batch cache's size: what was in use at once comes back at once, when
+/// the journal lets a file's worth go.
+pub const POOL_KEEPS_CACHES: usize = 2;
+/// Milliseconds between two looks for free chunks that nobody took meanwhile.
+pub const POOL_TRIM_MS: i64 = 1_000;
 /// Leader epochs of an imported partition are raised one by one, up to this.
 pub const IMPORT_EPOCHS_MAX: i32 = 100_000;
 /// Proposals that an import has under way.

@@ -213,8 +213,8 @@ impl Node {
             ready,
             stopped,
             stopped_others,
-            // What the cache lets go is mostly taken again at once; more than a part of it idle would be waste.
-            pool: ChunkPool::new(cache_bytes / 4 * crate::limits::POOL_KEEPS_QUARTERS),
+            // What the cache lets go is mostly taken again at once; what is not goes bit by bit.
+            pool: ChunkPool::new(cache_bytes * crate::limits::POOL_KEEPS_CACHES),
             config: options.config.clone(),
             folders,
             advertised: advertised.clone(),

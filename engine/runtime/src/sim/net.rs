@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 
+use crate::buffers::Chunk;
 use crate::clock::sleep_ns;
 use crate::limits::LEAST_CONNECT_TIMEOUT;
 use crate::shared_file::SharedFile;
@@ -144,6 +145,15 @@ impl Socket {
     pub async fn read(&self, buffer: &mut BytesMut, max: usize) -> io::Result<usize> {
         let bytes = poll_fn(|cx| self.poll_receive(cx, max)).await?;
         buffer.extend_from_slice(&bytes);
+        Ok(bytes.len())
+    }
+
+    /// As [`Socket::read`], into a chunk, at most what it has room for.
+    pub async fn receive(&self, chunk: &mut Chunk, max: usize) -> io::Result<usize> {
+        let max = max.min(chunk.room());
+        assert!(max > 0, "there is room to receive into");
+        let bytes = poll_fn(|cx| self.poll_receive(cx, max)).await?;
+        chunk.append(&bytes);
         Ok(bytes.len())
     }
 

@@ -6,6 +6,7 @@
 //! the connection and for the shard) and by bytes of answers; beyond it the socket is not read, which is the back-pressure
 //! the client feels. A client that does not take its answers is closed by the sweep in `registry`.
 
+mod frames;
 mod registry;
 mod writer;
 
@@ -14,21 +15,19 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use runtime::net::Part;
 use runtime::sync::{Budget, BudgetGuard, LocalQueue};
 use runtime::{Socket, clock};
-use wire::{ApiKey, Reader, RequestHeader, Split, WireError, split_frame};
+use wire::{ApiKey, Reader, RequestHeader, Split, WireError};
 
 pub use registry::Connections;
 
-use crate::limits::{ANSWER_BYTES_PER_CONNECTION, FRAME_GROWTH_BYTES, PIPELINE_DEPTH, READ_BYTES, SEND_STALL_MS};
+use crate::limits::{ANSWER_BYTES_PER_CONNECTION, PIPELINE_DEPTH, SEND_STALL_MS};
 use crate::metrics::Counters;
 use crate::shard::Shard;
 use crate::{dispatch, handlers};
-
-/// Smallest read: an idle connection holds no more than this.
-const FIRST_READ_BYTES: usize = 8 << 10;
+use frames::Frames;
 
 /// Why a connection is closed by this side.
 #[derive(Debug)]
@@ -151,14 +150,12 @@ pub async fn serve(shard: Rc<Shard>, socket: Socket) {
 struct ConnectionReader {
     shard: Rc<Shard>,
     connection: Rc<Connection>,
-    buffer: BytesMut,
-    read_bytes: usize,
+    frames: Frames,
     /// When bytes came last.
     received_ns: u64,
     bytes: Rc<Budget>,
     depth: Rc<Budget>,
     answers: Rc<Budget>,
-    frame_limit: usize,
 }
 
 impl ConnectionReader {
@@ -166,20 +163,18 @@ impl ConnectionReader {
         let limits = &shard.config().connections;
         ConnectionReader {
             connection,
-            buffer: BytesMut::new(),
-            read_bytes: FIRST_READ_BYTES,
+            frames: Frames::new(shard.log.pool().clone(), limits.request_max_bytes),
             received_ns: 0,
             bytes: Budget::new(limits.max_inflight_bytes_per_connection),
             depth: Budget::new(PIPELINE_DEPTH.min(limits.queued_max_requests.max(1))),
             answers: Budget::new(ANSWER_BYTES_PER_CONNECTION),
-            frame_limit: limits.request_max_bytes,
             shard,
         }
     }
 
     async fn run(&mut self) -> Result<(), Close> {
         while !self.connection.failed.get() {
-            match split_frame(&mut self.buffer, self.frame_limit)? {
+            match self.frames.next()? {
                 Split::Frame(frame) => self.begin(frame).await?,
                 Split::Need(missing) => {
                     if !self.receive(missing).await {
@@ -191,18 +186,11 @@ impl ConnectionReader {
         Ok(())
     }
 
-    /// Reads more. `false`: the connection has ended. A frame's buffer grows as its bytes come, not as its prefix says.
+    /// Reads more. `false`: the connection has ended.
     async fn receive(&mut self, missing: usize) -> bool {
-        if missing > self.read_bytes {
-            self.buffer.reserve(missing.min(FRAME_GROWTH_BYTES));
-        }
-        let ask = self.read_bytes;
-        match self.connection.socket.read(&mut self.buffer, ask).await {
+        match self.frames.receive(&self.connection.socket, missing).await {
             Ok(0) | Err(_) => false,
             Ok(count) => {
-                if count == ask {
-                    self.read_bytes = (ask * 2).min(READ_BYTES);
-                }
                 self.received_ns = clock::now_ns();
                 self.connection.last_used_ms.set(as_ms(self.received_ns));
                 self.connection.counters.received(count);

@@ -7,6 +7,7 @@ use model::{PartitionIndex, PartitionKey};
 use runtime::clock;
 
 use super::Shard;
+use crate::limits::POOL_TRIM_MS;
 
 /// How often rolls by time are looked for, milliseconds.
 const ROLL_CHECK_MS: i64 = 1_000;
@@ -50,6 +51,17 @@ impl Shard {
                         eprintln!("ringlog: retention of {}-{}: {error}", replica.topic(), replica.key().partition);
                     }
                 }
+            }
+        }
+    }
+
+    /// Gives chunks that nobody took for a while back to the system. For all shards: the pool is one.
+    pub async fn mind_free_chunks(self: Rc<Self>) {
+        while !self.is_stopping() {
+            self.pause_ms(POOL_TRIM_MS).await;
+            let pool = self.log.pool().clone();
+            if pool.bytes_free() > 0 {
+                let _ = runtime::spawn_blocking(move || pool.trim()).await;
             }
         }
     }

@@ -66,8 +66,13 @@ pub const IMPORT_EPOCHS_MAX: i32 = 100_000;
 pub const IMPORT_PROPOSALS: usize = 256;
 /// Milliseconds between two looks after the data folders.
 pub const FOLDER_LOOK_MS: i64 = 1_000;
-/// Partitions of a shard that went with one topic, from which on freed memory goes back to the operating system.
+/// Deleted partitions from which on freed memory goes back to the operating system.
 pub const TRIM_AFTER_DELETIONS: usize = 256;
+/// Milliseconds without a deletion after which that is done: the metadata's snapshot in the quiet, the free chunks, the
+/// folders of `file.delete.delay.ms` are behind one of them.
+pub const TRIM_QUIET_MS: [i64; 3] = [5_000, 20_000, 90_000];
+/// Milliseconds between two looks for that.
+pub const TRIM_LOOK_MS: i64 = 1_000;
 /// Partitions that the log cleaner looks at before others of the shard get a turn.
 pub const CLEANER_LOOKS: usize = 64;
 /// Milliseconds between two rounds of the log cleaner while there is work.

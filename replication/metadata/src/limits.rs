@@ -55,3 +55,9 @@ pub const MAX_INDEX: u64 = 1 << 56;
 pub const SNAPSHOT_AFTER_ENTRIES: u64 = 10_000;
 /// Bytes of the journal after which the next snapshot is made (or the snapshot's own size where that is more).
 pub const SNAPSHOT_AFTER_BYTES: u64 = 16 << 20;
+/// Once nothing has been proposed for so many ticks, so few entries are enough: small as they are, they were made among
+/// much that has gone since, and each may keep a page of memory that is otherwise free.
+pub const SNAPSHOT_QUIET_TICKS: u32 = 20;
+pub const SNAPSHOT_QUIET_ENTRIES: u64 = 500;
+/// But not for less of a journal than this part of the snapshot that it would replace.
+pub const SNAPSHOT_QUIET_PART: u64 = 8;

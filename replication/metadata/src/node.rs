@@ -18,7 +18,7 @@ use crate::image::Image;
 use crate::journal_format::{Identity, JournalWriter, Recovered, splitmix};
 use crate::limits::{
     MAX_COMMITTED_BYTES_PER_READY, MAX_PEER_ENTRIES_BYTES, MAX_PEER_INFLIGHT, MAX_PENDING_PROPOSALS,
-    MAX_UNCOMMITTED_BYTES, MAX_VOTERS, SNAPSHOT_AFTER_BYTES, SNAPSHOT_AFTER_ENTRIES,
+    MAX_UNCOMMITTED_BYTES, MAX_VOTERS, SNAPSHOT_AFTER_BYTES, SNAPSHOT_AFTER_ENTRIES, SNAPSHOT_QUIET_ENTRIES,
 };
 use crate::peer::{PeerMessage, PeerMessageKind, to_node, to_raft};
 use crate::peer_guard;
@@ -41,6 +41,8 @@ pub struct NodeConfig {
     pub heartbeat_ticks: usize,
     pub snapshot_after_entries: u64,
     pub snapshot_after_bytes: u64,
+    /// As `snapshot_after_entries`, while nothing changes.
+    pub snapshot_quiet_entries: u64,
 }
 
 impl NodeConfig {
@@ -54,6 +56,7 @@ impl NodeConfig {
             heartbeat_ticks: 2,
             snapshot_after_entries: SNAPSHOT_AFTER_ENTRIES,
             snapshot_after_bytes: SNAPSHOT_AFTER_BYTES,
+            snapshot_quiet_entries: SNAPSHOT_QUIET_ENTRIES,
         }
     }
 
@@ -155,6 +158,8 @@ pub struct MetadataNode {
     pub(crate) snapshot_len: u64,
     /// Ticks left until a snapshot on its way to a peer counts as lost.
     pub(crate) snapshots_sent: BTreeMap<u64, u32>,
+    /// The last entry at the last tick, and for how many ticks it has been that.
+    pub(crate) quiet_since: (u64, u32),
 }
 
 impl MetadataNode {
@@ -201,6 +206,7 @@ impl MetadataNode {
             is_encoding: false,
             snapshot_len: recovered.snapshot_len,
             snapshots_sent: BTreeMap::new(),
+            quiet_since: (0, 0),
         })
     }
 
@@ -226,6 +232,9 @@ impl MetadataNode {
         if !self.is_installing() {
             self.raw.tick();
         }
+        let last = self.raw.store().last();
+        let ticks = if last == self.quiet_since.0 { self.quiet_since.1.saturating_add(1) } else { 0 };
+        self.quiet_since = (last, ticks);
         let mut lost = Vec::new();
         self.snapshots_sent.retain(|peer, ticks_left| {
             *ticks_left -= 1;

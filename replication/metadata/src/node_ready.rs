@@ -14,7 +14,7 @@ use crate::disk_steps::{self, DiskStep};
 use crate::error::MetadataError;
 use crate::image::Image;
 use crate::journal_format::{JournalWriter, splitmix};
-use crate::limits::SNAPSHOT_RETRY_TICKS;
+use crate::limits::{SNAPSHOT_QUIET_PART, SNAPSHOT_QUIET_TICKS, SNAPSHOT_RETRY_TICKS};
 use crate::node::{Committed, MetadataNode, ProposalResult, ProposalToken, Round};
 use crate::peer::{PeerMessage, PeerMessageKind, to_raft};
 use crate::snapshot::{EncodedSnapshot, SnapshotJob};
@@ -45,7 +45,9 @@ impl MetadataNode {
         }
         let has_own = !self.startup.is_empty() || self.encoded.is_some() || !self.released.is_empty();
         if !has_own && !self.raw.has_ready() {
-            return Ok(None);
+            // In the quiet there may be nothing to do but a snapshot.
+            let job = self.snapshot_job();
+            return Ok(job.map(|job| Ready { snapshot_job: Some(job), ..Ready::default() }));
         }
         let mut ready = Ready { steps: std::mem::take(&mut self.startup), ..Ready::default() };
         ready.messages = std::mem::take(&mut self.released);
@@ -186,7 +188,10 @@ impl MetadataNode {
         let view = self.raw.store();
         let entries = view.applied.index - view.base.index;
         let is_due = entries >= self.config.snapshot_after_entries
-            || self.writer.len >= self.config.snapshot_after_bytes.max(self.snapshot_len);
+            || self.writer.len >= self.config.snapshot_after_bytes.max(self.snapshot_len)
+            || (self.quiet_since.1 >= SNAPSHOT_QUIET_TICKS
+                && entries >= self.config.snapshot_quiet_entries
+                && self.writer.len >= self.snapshot_len / SNAPSHOT_QUIET_PART);
         if self.is_encoding || self.encoded.is_some() || entries == 0 || !is_due {
             return None;
         }

@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::command::Rejection;
+use crate::limits::{SNAPSHOT_QUIET_PART, SNAPSHOT_QUIET_TICKS};
+use crate::snapshot::SnapshotJob;
 
 const CLUSTER: &str = "AAAAAAAAQACAAAAAAAAAAQ";
 
@@ -117,4 +119,57 @@ fn a_journal_that_grows_asks_for_a_snapshot_once() {
         panic!("{:?}", ready.steps);
     };
     assert!(first.starts_with("snapshot-") && second.starts_with("metadata-"));
+}
+
+/// Works off what is ready; gives the snapshots that were asked for.
+fn work_off(node: &mut MetadataNode) -> Vec<SnapshotJob> {
+    let mut jobs = Vec::new();
+    while let Some(ready) = node.take_ready().unwrap() {
+        node.persisted(ready.number);
+        jobs.extend(ready.snapshot_job);
+    }
+    jobs
+}
+
+#[test]
+fn a_quiet_while_asks_for_a_snapshot_of_fewer_entries() {
+    let mut node = lone_leader();
+    node.config.snapshot_quiet_entries = 5;
+    for _ in 0..10 {
+        node.propose(&format()).unwrap();
+    }
+    assert!(work_off(&mut node).is_empty(), "not while there are changes");
+    let quiet = |node: &mut MetadataNode, ticks| {
+        let mut jobs = Vec::new();
+        for _ in 0..ticks {
+            node.tick();
+            jobs.extend(work_off(node));
+        }
+        jobs
+    };
+    assert!(quiet(&mut node, SNAPSHOT_QUIET_TICKS).is_empty(), "not yet");
+    let mut jobs = quiet(&mut node, 1 + SNAPSHOT_QUIET_TICKS);
+    assert_eq!(jobs.len(), 1, "one, until it is made");
+    node.snapshot_encoded(jobs.remove(0).run().unwrap());
+    assert!(work_off(&mut node).is_empty());
+    assert_eq!(node.raw.store().last(), node.raw.store().base.index, "no entry stays in memory");
+    assert!(quiet(&mut node, 3 * SNAPSHOT_QUIET_TICKS).is_empty(), "nothing changed since");
+}
+
+#[test]
+fn few_entries_or_a_short_journal_are_left_alone_in_the_quiet() {
+    let mut node = lone_leader();
+    for _ in 0..10 {
+        node.propose(&format()).unwrap();
+    }
+    let quiet = |node: &mut MetadataNode| {
+        (0..2 * SNAPSHOT_QUIET_TICKS).for_each(|_| node.tick());
+        work_off(node).len()
+    };
+    assert_eq!(quiet(&mut node), 0, "ten entries hold nothing worth a snapshot");
+    node.config.snapshot_quiet_entries = 5;
+    node.snapshot_len = node.writer.len * SNAPSHOT_QUIET_PART + SNAPSHOT_QUIET_PART;
+    assert_eq!(quiet(&mut node), 0, "a large image is not written for a few changes");
+    node.snapshot_len = 0;
+    assert_eq!(quiet(&mut node), 1);
 }

@@ -65,6 +65,8 @@ impl JournalView {
         } else {
             self.entries.clear();
         }
+        // Thousands of entries went: their places would be a megabyte that nobody uses for long.
+        self.entries.shrink_to_fit();
         self.base = base;
     }
 

@@ -23,6 +23,9 @@ impl Shard {
         let mut next_retention_ms = clock::now_ms() + self.config().topics.retention_check_interval_ms.max(1);
         let mut next_roll_ms = 0;
         self.tasks.spawn("log cleaner", self.clone().clean_logs());
+        if self.index == 0 {
+            self.tasks.spawn("freed memory", self.clone().mind_freed_memory());
+        }
         while !self.is_stopping() {
             self.pause_ms(ROLL_CHECK_MS).await;
             self.awaits.sweep(clock::now_ms());
@@ -55,13 +58,18 @@ impl Shard {
         }
     }
 
-    /// Gives chunks that nobody took for a while back to the system. For all shards: the pool is one.
+    /// Gives chunks that nobody took for a while back to the system, and what small ones leave in the heap once the last has
+    /// gone. For all shards: the pool is one.
     pub async fn mind_free_chunks(self: Rc<Self>) {
+        let pool = self.log.pool().clone();
+        let mut gave = false;
         while !self.is_stopping() {
             self.pause_ms(POOL_TRIM_MS).await;
-            let pool = self.log.pool().clone();
             if pool.bytes_free() > 0 {
-                let _ = runtime::spawn_blocking(move || pool.trim()).await;
+                let pool = pool.clone();
+                gave = runtime::spawn_blocking(move || pool.trim()).await.is_ok();
+            } else if std::mem::take(&mut gave) {
+                let _ = runtime::spawn_blocking(runtime::buffers::give_back).await;
             }
         }
     }

@@ -6,6 +6,7 @@
 mod awaits;
 mod cleaner;
 mod fetch;
+mod freed;
 mod housekeeping;
 mod partitions;
 mod produce;
@@ -84,6 +85,7 @@ pub struct Shard {
     stop: Notify,
     pub(crate) awaits: awaits::Awaits,
     pub(crate) braked: produce::Braked,
+    freed: freed::Freed,
     pub(crate) cleaner_stats: Cell<CleanerStats>,
 }
 
@@ -126,6 +128,7 @@ impl Shard {
             stop: Notify::new(),
             awaits: awaits::Awaits::default(),
             braked: produce::Braked::default(),
+            freed: freed::Freed::default(),
             cleaner_stats: Cell::default(),
         })
     }

@@ -14,7 +14,7 @@ use replica::{Replica, ReplicaError, ReplicaSpec};
 use runtime::{Notify, clock};
 
 use super::Shard;
-use crate::limits::{DELETIONS_AT_ONCE, REOPEN_AFTER_MS, TRIM_AFTER_DELETIONS};
+use crate::limits::{DELETIONS_AT_ONCE, REOPEN_AFTER_MS};
 use crate::view::View;
 use crate::view::is_internal;
 
@@ -240,12 +240,7 @@ impl Shard {
         for some in ours.chunks(DELETIONS_AT_ONCE) {
             runtime::sync::all(some.iter().map(|&key| self.drop_partition(&topic.name, key)).collect()).await;
         }
-        if ours.len() >= TRIM_AFTER_DELETIONS {
-            // Not waited for: it takes milliseconds, and the image is being published.
-            runtime::spawn("trim", async {
-                let _ = runtime::spawn_blocking(runtime::buffers::give_back).await;
-            });
-        }
+        self.freed.add(topic.partitions.len(), clock::now_ms());
     }
 
     fn update_topic(&self, view: &View, topic: &metadata::Topic) {

@@ -114,6 +114,8 @@ pub const SEGMENTS_MAX: usize = 1 << 20;
 pub const DIR_NAMES_MAX: usize = 4 << 20;
 /// Parts (chunk rows, file ranges) that one read joins.
 pub const READ_PARTS: usize = 8;
+/// Places that a partition remembers, where direct reads ended: of so many readers.
+pub const READ_PLACES: usize = 4;
 /// Distance of the places within a verified window where a file range may begin or end.
 pub const MARK_BYTES: u64 = if SMALL { 8 << 10 } else { 32 << 10 };
 /// Damaged ranges that a partition tells apart; the last one takes those that follow.

@@ -64,6 +64,9 @@ impl PartitionLog {
 
     /// Position at which a walk for `offset` may start, and what it has to find there.
     pub(crate) async fn start_of(&self, segment: SegmentRef, offset: Offset) -> Result<(u64, Order), LogError> {
+        if let Some(position) = self.place_of(segment, offset) {
+            return Ok((position, self.order_of(segment).goes_on(offset)));
+        }
         let entry = self.start_entry(segment, offset).await?;
         let order = self.order_of(segment);
         let (position, order) = match entry {

@@ -13,6 +13,7 @@ mod figures;
 pub(crate) mod indexes;
 pub(crate) mod journaled;
 pub(crate) mod lifecycle;
+pub(crate) mod places;
 pub(crate) mod read;
 pub(crate) mod read_closed;
 pub(crate) mod recover;
@@ -41,6 +42,7 @@ use crate::format::epochs::EpochHistory;
 use crate::journal::Journal;
 use crate::limits::IDLE_AFTER_MS;
 use crate::partition::journaled::Held;
+use crate::partition::places::Places;
 use crate::partition::snapshots::RecoveryPoint;
 use crate::segment::{ClosedSegment, OpenSegment};
 use crate::shard::LogShard;
@@ -172,6 +174,8 @@ pub struct PartitionLog {
     retention_bound: Cell<Offset>,
     /// Offsets of closed segments that one reader has read past the page cache, from and to.
     pub(crate) read_past_cache: Cell<(Offset, Offset)>,
+    /// Where direct reads ended.
+    pub(crate) places: Places,
     pub(crate) compact: CompactState,
 }
 
@@ -227,6 +231,7 @@ impl PartitionLog {
             ahead_since_ms: RefCell::default(),
             retention_bound: Cell::new(Offset(i64::MAX)),
             read_past_cache: Cell::new((Offset::ZERO, Offset::ZERO)),
+            places: Places::default(),
             compact: CompactState::default(),
             state: RefCell::new(start.state),
         })

@@ -8,6 +8,7 @@ use runtime::SharedFile;
 
 use super::PartitionLog;
 use super::damage::RECORDS_MISSING;
+use super::places::Place;
 use super::segments::SegmentRef;
 use crate::damage::{Order, Walked, pass_over, walk};
 use crate::error::LogError;
@@ -80,15 +81,17 @@ pub struct ReadSlices {
     pub first_offset: Offset,
     /// Where the next read continues.
     pub next_offset: Offset,
+    /// Where that stands in its segment's file, after a direct read.
+    pub(crate) end: Option<(Offset, u64)>,
 }
 
 impl ReadSlices {
     pub(crate) fn empty(at: Offset) -> ReadSlices {
-        ReadSlices { slices: Vec::new(), bytes: 0, first_offset: at, next_offset: at }
+        ReadSlices { slices: Vec::new(), bytes: 0, first_offset: at, next_offset: at, end: None }
     }
 
     pub(crate) fn one(slice: Slice, first_offset: Offset, next_offset: Offset) -> ReadSlices {
-        ReadSlices { bytes: slice.len(), slices: vec![slice], first_offset, next_offset }
+        ReadSlices { bytes: slice.len(), slices: vec![slice], first_offset, next_offset, end: None }
     }
 
     fn add(&mut self, part: ReadSlices) {
@@ -209,7 +212,13 @@ impl PartitionLog {
                 continue;
             }
             let error = match result {
-                Ok(part) => return Ok(part),
+                Ok(part) => {
+                    if let Some((segment_base, position)) = part.end {
+                        let place = Place { segment_base, offset: part.next_offset, position, version, cuts };
+                        self.places.note(place);
+                    }
+                    return Ok(part);
+                }
                 Err(error) => error,
             };
             let (Ok(segment), LogError::Corrupt { position, why, .. }) = (segment, &error) else { return Err(error) };
@@ -250,12 +259,14 @@ impl PartitionLog {
         let base = segment.base_offset;
         let (mut position, mut order) = self.start_of(segment, from).await?;
         let slack = self.config().index_interval_bytes.min(IO_MAX) as usize;
-        // One operation, from a block's beginning; a batch that is larger asks for more below.
-        let one_operation = (IO_MAX - position % BLOCK) as usize;
-        let mut len = limits.max_bytes.saturating_add(slack).min(one_operation);
+        let len = limits.max_bytes.saturating_add(slack);
+        // Of a batch that did not fit.
+        let mut needed = 0;
         while position < segment.size {
             let file = self.direct_file(base, false).await?;
-            let len_now = len.min((segment.size - position) as usize);
+            // One operation, from a block's beginning, unless a batch is larger.
+            let one_operation = (IO_MAX - position % BLOCK) as usize;
+            let len_now = len.min(one_operation).max(needed).min((segment.size - position) as usize);
             let bytes = {
                 let _budget = self.shard.io.take(len_now).await;
                 file.read_lent(position, len_now, &self.shard.config.pool).await?
@@ -281,7 +292,7 @@ impl PartitionLog {
                 ));
             }
             position += start;
-            len = len.max(need);
+            needed = need;
         }
         Ok(None)
     }
@@ -306,7 +317,9 @@ impl PartitionLog {
             Walked::Damaged { at, .. } => at,
         };
         let slice = Slice::Bytes(bytes.slice(found.start..found.start + whole));
-        Ok(ReadSlices::one(slice, found.first_offset, order.next_offset().unwrap_or(found.next_offset)))
+        let next_offset = order.next_offset().unwrap_or(found.next_offset);
+        let end = Some((base, position + (found.start + whole) as u64));
+        Ok(ReadSlices { end, ..ReadSlices::one(slice, found.first_offset, next_offset) })
     }
 
     /// Batches that a read does not want: their headers have to be in order, or what they say of offsets cannot be trusted.

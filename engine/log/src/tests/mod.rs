@@ -13,6 +13,7 @@ mod damage;
 mod device;
 mod journal;
 mod model_test;
+mod places;
 mod produce_state;
 mod recovery;
 mod recovery_exhaustive;

@@ -75,11 +75,12 @@ impl PartitionLog {
             return false;
         }
         let pad = (state.active.fill.size % BLOCK) as usize;
-        let grown =
-            last.map_or(CHUNK_MIN, |c| (c.chunk.capacity() * 4).clamp(CHUNK_MIN, self.shard.config.chunk_bytes));
+        let first = last.is_none();
+        let most = self.shard.config.chunk_bytes.min(self.shard.cache.fair_chunk()).max(CHUNK_MIN);
+        let grown = last.map_or(CHUNK_MIN, |c| (c.chunk.capacity() * 4).clamp(CHUNK_MIN, most));
         let chunk = self.shard.config.pool.take(grown.max(len + pad));
         let id = self.shard.next_id();
-        self.shard.cache.added(self.me.clone(), id, chunk.capacity());
+        self.shard.cache.added(self.me.clone(), id, chunk.capacity(), first);
         let chunk = TailChunk::new(id, base, state.active.fill.size, state.log_end, chunk);
         state.tail.chunks.push_back(chunk);
         true

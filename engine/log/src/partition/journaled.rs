@@ -219,6 +219,10 @@ impl PartitionLog {
     pub(crate) fn ask_for_destage(&self) {
         let oldest = self.held.borrow().front().map(|held| held.lap);
         let (Some(journal), Some(oldest)) = (&self.journal, oldest) else { return };
+        if self.steps[Way::Destage as usize].get() > 0 {
+            // On its way; at its end this is asked again. Asked now, it would go once more with the little that came since.
+            return;
+        }
         if journal.is_emptying(oldest) && self.failure().is_none() && self.paused.get() == 0 && !self.sealing.get() {
             self.me().request_destage();
         }

@@ -375,7 +375,8 @@ impl PartitionLog {
         if open.is_some_and(|s| self.evictable(s) < chunk.end()) {
             return Evicted::NotYet;
         }
-        Evicted::Freed(state.tail.pop_front(written))
+        let bytes = state.tail.pop_front(written);
+        Evicted::Freed { bytes, last: state.tail.chunks.is_empty() }
     }
 
     /// Whether nothing was appended for a while and everything is on disk, while memory is still held.
@@ -417,7 +418,7 @@ impl PartitionLog {
                 state.tail.chunks.pop_front();
             }
         }
-        self.shard.cache.released(chunks, bytes);
+        self.shard.cache.released(chunks, bytes, false);
     }
 
     pub(crate) fn drop_tail(&self) {
@@ -425,13 +426,13 @@ impl PartitionLog {
             let mut state = self.state.borrow_mut();
             (state.tail.chunks.len(), state.tail.clear())
         };
-        self.shard.cache.released(chunks, bytes);
+        self.shard.cache.released(chunks, bytes, true);
     }
 }
 
 impl Drop for PartitionLog {
     fn drop(&mut self) {
         let (chunks, bytes) = (self.state.get_mut().tail.chunks.len(), self.state.get_mut().tail.clear());
-        self.shard.cache.released(chunks, bytes);
+        self.shard.cache.released(chunks, bytes, true);
     }
 }

@@ -8,14 +8,16 @@ use replica::{FetchLimits, Replica, ReplicaError};
 use runtime::{Responder, sync};
 
 use super::Shard;
-use crate::limits::{FETCH_BYTES_PER_SHARD, FETCH_READS_AT_ONCE, FETCH_SHARE_BYTES};
+use crate::limits::{FETCH_BYTES_PER_SHARD, FETCH_READS_AT_ONCE, FETCH_REST_PART, FETCH_SHARE_BYTES};
 use crate::mail::{FetchMail, FetchPart, FetchResult, RecordSlice, ShardReply, ShardRequest};
 
 impl Shard {
     pub(super) fn on_fetch(self: Rc<Self>, mail: FetchMail, responder: Responder<ShardRequest, ShardReply>) {
         runtime::spawn("fetch", async move {
             let mut results = Vec::with_capacity(mail.parts.len());
-            let mut left = mail.max_bytes.min(FETCH_BYTES_PER_SHARD);
+            let budget = mail.max_bytes.min(FETCH_BYTES_PER_SHARD);
+            let worth_a_read = (budget / FETCH_REST_PART).min(FETCH_SHARE_BYTES / 4);
+            let mut left = budget;
             let mut any = false;
             let mut to_read = Vec::new();
             for part in &mail.parts {
@@ -35,6 +37,10 @@ impl Shard {
                     any |= result.bytes > 0;
                     left = left.saturating_sub(result.bytes);
                     results.push(result);
+                }
+                // Others get their turn in the next fetch, with reads that are worth it: often no batch would fit.
+                if any && left < worth_a_read {
+                    left = 0;
                 }
             }
             responder.send(ShardReply::Fetch(results));

@@ -2,6 +2,7 @@
 //!
 //! | step | record bytes copied |
 //! |---|---|
+//! | receive a frame | none; of a large one that follows another its first 16 KiB (`connection/frames.rs` of the server) |
 //! | cut a frame from the connection's bytes, walk a Produce request | none, nothing allocated |
 //! | append | once, into the partition's tail chunk |
 //! | commit straight to the segment | once, into registered memory: glommio writes from no other |

@@ -9,6 +9,7 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::fmt;
+#[cfg(not(feature = "sim"))]
 use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -152,7 +153,8 @@ impl Chunk {
     }
 
     /// Lets `fill` write at most `most` bytes behind what is there, as far as there is room, and publishes as many as it
-    /// says it wrote.
+    /// says it wrote. For real sockets.
+    #[cfg(not(feature = "sim"))]
     pub(crate) async fn fill(
         &mut self,
         most: usize,

@@ -85,6 +85,7 @@ pub async fn run_shard(boot: Arc<Boot>, context: ShardContext) -> Result<bool, S
     if shard.index == 0 {
         shard.tasks.spawn("data folders", shard.clone().mind_folders());
         shard.tasks.spawn("free chunks", shard.clone().mind_free_chunks());
+        shard.tasks.spawn("freed memory", shard.clone().mind_freed_memory());
     }
     shard.tasks.spawn("scrub", shard.clone().scrub());
     if shard.config().node.metrics_listen.is_some() {

@@ -30,8 +30,10 @@ pub const PRODUCER_ID_BLOCK: u32 = 1_000;
 pub const FETCH_BYTES_PER_SHARD: usize = 8 << 20;
 /// Least share of that for each partition that is read at the same time, in bytes.
 pub const FETCH_SHARE_BYTES: usize = 1 << 20;
-/// An answer that lacks less than one part in so many of what it may hold is full.
+/// An answer is full that lacks less than one part in so many of what it may hold ...
 pub const FETCH_REST_PART: usize = 8;
+/// ... and less than so many bytes: a read of the disk for them is not worth it.
+pub const FETCH_REST_BYTES: usize = 256 << 10;
 /// Partitions of one Fetch that one shard reads at the same time.
 pub const FETCH_READS_AT_ONCE: usize = 8;
 /// Milliseconds until a partition that could not be opened is tried again.

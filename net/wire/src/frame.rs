@@ -5,7 +5,8 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use crate::WireError;
 
-const PREFIX_LEN: usize = 4;
+/// Bytes of a frame's size prefix.
+pub const PREFIX_LEN: usize = 4;
 
 /// The largest frames a connection accepts. Before authentication a stranger gets little room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

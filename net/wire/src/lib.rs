@@ -55,7 +55,7 @@ mod writer;
 pub use api::Request;
 pub use chunk::{Chunk, chunks_len};
 pub use error::WireError;
-pub use frame::{FrameLimits, Split, frame_len, split_frame};
+pub use frame::{FrameLimits, PREFIX_LEN, Split, frame_len, split_frame};
 pub use generated::ApiKey;
 pub use header::{RequestHeader, decode_response_header, encode_request, encode_response, encode_response_with};
 pub use reader::Reader;

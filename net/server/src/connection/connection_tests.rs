@@ -20,7 +20,7 @@ use crate::handlers::admin::test_support;
 use crate::shard::{NodeFacts, ShardParts};
 
 /// A client, and this side's end of it.
-async fn pair() -> (TcpStream, Socket, Acceptor) {
+pub(super) async fn pair() -> (TcpStream, Socket, Acceptor) {
     let bound = Bound::bind(SocketAddr::from(([127, 0, 0, 1], 0)), 16).unwrap();
     let address = bound.local_addr().unwrap();
     let (acceptor, queues) = bound.accept(1, std::sync::Arc::new(10.into()), None).unwrap();

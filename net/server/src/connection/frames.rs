@@ -11,12 +11,9 @@
 use std::io;
 
 use runtime::{Chunk, ChunkPool, Socket};
-use wire::{Split, WireError, frame_len};
+use wire::{PREFIX_LEN, Split, WireError, frame_len};
 
 use crate::limits::{FIRST_READ_BYTES, FRAME_GROWTH_BYTES, LOOK_BYTES, READ_BYTES, RECEIVE_BYTES};
-
-/// Bytes of a frame's prefix.
-const PREFIX_LEN: usize = 4;
 
 pub(super) struct Frames {
     pool: ChunkPool,
@@ -66,11 +63,13 @@ impl Frames {
     /// Sees to it that the chunk has room for a receive, and says for how many bytes.
     fn make_room(&mut self, missing: usize) -> usize {
         if missing > self.read_bytes {
-            // Nothing of the next frame: it would have to be copied.
-            if self.chunk.room() < missing {
+            let room = self.chunk.room();
+            // The rest of it at once, or twice as much as there is, and that only when this chunk is full: what came is copied.
+            if room == 0 || (room < missing && missing <= FRAME_GROWTH_BYTES) {
                 let begun = self.begun().len();
                 self.take_chunk(missing.min(begun.max(FRAME_GROWTH_BYTES)));
             }
+            // Nothing of the next frame: it would have to be copied.
             return missing.min(self.chunk.room()).min(RECEIVE_BYTES);
         }
         if self.begun().is_empty() && self.chunk.capacity() <= READ_BYTES && self.chunk.reuse() {

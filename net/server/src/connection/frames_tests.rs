@@ -2,23 +2,13 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
 
 use bytes::Bytes;
-use runtime::net::{Acceptor, Bound};
 
 use super::*;
+use crate::connection::tests::pair;
 
 const LIMIT: usize = 16 << 20;
-
-async fn pair() -> (TcpStream, Socket, Acceptor) {
-    let bound = Bound::bind(SocketAddr::from(([127, 0, 0, 1], 0)), 16).unwrap();
-    let address = bound.local_addr().unwrap();
-    let (acceptor, queues) = bound.accept(1, std::sync::Arc::new(10.into()), None).unwrap();
-    let client = TcpStream::connect(address).unwrap();
-    let socket = queues[0].next().await.unwrap();
-    (client, socket, acceptor)
-}
 
 /// A frame whose bytes say where they are.
 fn frame(number: usize, len: usize) -> Vec<u8> {
@@ -100,13 +90,16 @@ fn memory_grows_as_bytes_come() {
         let (mut client, socket, _acceptor) = pair().await;
         let pool = ChunkPool::new(64 << 20);
         let mut frames = Frames::new(pool.clone(), LIMIT);
-        client.write_all(&frame(0, LIMIT)[..40]).unwrap();
-        let Split::Need(missing) = frames.next().unwrap() else { panic!("nothing is there") };
-        assert_eq!(frames.receive(&socket, missing).await.unwrap(), 40);
-        let Split::Need(missing) = frames.next().unwrap() else { panic!("most of it is missing") };
-        assert_eq!(missing, LIMIT - 36);
+        client.write_all(&frame(0, LIMIT)[..FIRST_READ_BYTES]).unwrap();
+        let mut missing = 0;
+        while frames.begun().len() < FIRST_READ_BYTES {
+            let Split::Need(needed) = frames.next().unwrap() else { panic!("most of it is missing") };
+            frames.receive(&socket, needed).await.unwrap();
+            missing = PREFIX_LEN + LIMIT - frames.begun().len();
+        }
+        assert!(matches!(frames.next().unwrap(), Split::Need(needed) if needed == missing));
         assert_eq!(frames.make_room(missing), RECEIVE_BYTES);
-        assert!(pool.bytes_out() <= 2 * FRAME_GROWTH_BYTES, "{} bytes for 40", pool.bytes_out());
+        assert!(pool.bytes_out() <= 2 * FRAME_GROWTH_BYTES, "{} bytes for {FIRST_READ_BYTES}", pool.bytes_out());
     });
 }
 
@@ -119,5 +112,32 @@ fn a_length_that_is_none_is_refused() {
         let Split::Need(missing) = frames.next().unwrap() else { panic!("nothing is there") };
         assert_eq!(frames.receive(&socket, missing).await.unwrap(), PREFIX_LEN);
         assert!(frames.next().is_err());
+    });
+}
+
+#[test]
+fn what_came_of_a_huge_frame_is_copied_a_few_times_not_at_each_receive() {
+    runtime::testing::run(|| async {
+        let (mut client, socket, _acceptor) = pair().await;
+        let sent = frame(0, LIMIT);
+        let whole = sent.clone();
+        let sender = std::thread::spawn(move || client.write_all(&whole).unwrap());
+        let mut frames = Frames::new(ChunkPool::new(64 << 20), LIMIT);
+        let (mut moves, mut receives) = (0, 0);
+        let got = loop {
+            match frames.next().unwrap() {
+                Split::Frame(frame) => break frame,
+                Split::Need(missing) => {
+                    let at = frames.chunk.published().as_ptr();
+                    frames.receive(&socket, missing).await.unwrap();
+                    receives += 1;
+                    moves += usize::from(frames.chunk.published().as_ptr() != at);
+                }
+            }
+        };
+        assert!(got[..] == sent[PREFIX_LEN..]);
+        assert!(receives >= LIMIT / RECEIVE_BYTES, "{receives} receives");
+        assert!(moves <= 7, "{moves} moves");
+        sender.join().unwrap();
     });
 }

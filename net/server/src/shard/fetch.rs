@@ -8,7 +8,7 @@ use replica::{FetchLimits, Replica, ReplicaError};
 use runtime::{Responder, sync};
 
 use super::Shard;
-use crate::limits::{FETCH_BYTES_PER_SHARD, FETCH_READS_AT_ONCE, FETCH_REST_PART, FETCH_SHARE_BYTES};
+use crate::limits::{FETCH_BYTES_PER_SHARD, FETCH_READS_AT_ONCE, FETCH_REST_BYTES, FETCH_REST_PART, FETCH_SHARE_BYTES};
 use crate::mail::{FetchMail, FetchPart, FetchResult, RecordSlice, ShardReply, ShardRequest};
 
 impl Shard {
@@ -16,7 +16,7 @@ impl Shard {
         runtime::spawn("fetch", async move {
             let mut results = Vec::with_capacity(mail.parts.len());
             let budget = mail.max_bytes.min(FETCH_BYTES_PER_SHARD);
-            let worth_a_read = (budget / FETCH_REST_PART).min(FETCH_SHARE_BYTES / 4);
+            let worth_a_read = (budget / FETCH_REST_PART).min(FETCH_REST_BYTES);
             let mut left = budget;
             let mut any = false;
             let mut to_read = Vec::new();

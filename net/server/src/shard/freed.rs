@@ -51,7 +51,7 @@ impl Freed {
 
 impl Shard {
     /// Runs until the shard stops. Of shard 0.
-    pub(super) async fn mind_freed_memory(self: Rc<Self>) {
+    pub async fn mind_freed_memory(self: Rc<Self>) {
         while !self.is_stopping() {
             self.pause_ms(TRIM_LOOK_MS).await;
             if self.freed.takes_trim(clock::now_ms()) {

@@ -23,9 +23,6 @@ impl Shard {
         let mut next_retention_ms = clock::now_ms() + self.config().topics.retention_check_interval_ms.max(1);
         let mut next_roll_ms = 0;
         self.tasks.spawn("log cleaner", self.clone().clean_logs());
-        if self.index == 0 {
-            self.tasks.spawn("freed memory", self.clone().mind_freed_memory());
-        }
         while !self.is_stopping() {
             self.pause_ms(ROLL_CHECK_MS).await;
             self.awaits.sweep(clock::now_ms());

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
-use crate::limits::{CHUNK_MIN, EVICT_LOOKS, ROWS_SHARE};
+use crate::limits::{CHUNK_MIN, EVICT_LOOKS, ROWS_SHARE, STALE_ROWS};
 use crate::partition::PartitionLog;
 
 /// What came of the request to give a chunk back.
@@ -29,6 +29,8 @@ pub(crate) struct ChunkCache {
     live: Cell<usize>,
     /// Partitions with a chunk at all.
     rows: Cell<usize>,
+    /// Also chunks that their partitions gave back by themselves, at most [`STALE_ROWS`] more than there are live ones:
+    /// an entry keeps its partition's memory from being freed, and its neighbours' pages with it.
     queue: RefCell<VecDeque<(Weak<PartitionLog>, u64)>>,
 }
 
@@ -63,8 +65,10 @@ impl ChunkCache {
         self.live.set(self.live.get() - chunks);
         self.rows.set(self.rows.get() - usize::from(all && chunks > 0));
         let mut queue = self.queue.borrow_mut();
-        if queue.len() > 2 * self.live.get() + 1024 {
+        if queue.len() > 2 * self.live.get() + STALE_ROWS {
             queue.retain(|(log, chunk)| log.upgrade().is_some_and(|log| log.holds_chunk(*chunk)));
+            let room = 2 * queue.len() + STALE_ROWS;
+            queue.shrink_to(room);
         }
     }
 
@@ -117,5 +121,17 @@ mod tests {
         cache.released(0, 0, true);
         assert_eq!(cache.fair_chunk(), 16 << 20);
         assert_eq!(cache.used(), CHUNK_MIN);
+    }
+    #[test]
+    fn chunks_given_back_leave_the_queue() {
+        let cache = ChunkCache::new(64 << 20);
+        for chunk in 0..10_000 {
+            cache.added(Weak::new(), chunk, CHUNK_MIN, true);
+        }
+        for left in (0..10_000).rev() {
+            cache.released(1, CHUNK_MIN, true);
+            assert!(cache.queue.borrow().len() <= 2 * left + STALE_ROWS);
+        }
+        assert!(cache.queue.borrow().capacity() <= 4 * STALE_ROWS, "nor does its own memory stay");
     }
 }

@@ -18,6 +18,8 @@ pub const PREALLOCATE_MIN: u64 = 64 << 10;
 pub const PREALLOCATE_MAX: u64 = 64 << 20;
 /// Of the batch cache one part in so many is for the chunks that partitions are filling: those of many are smaller.
 pub const ROWS_SHARE: usize = 4;
+/// Chunks given back that the batch cache's queue may still name, besides as many as there are live ones.
+pub const STALE_ROWS: usize = 32;
 /// One direct write or read is at most this long, whatever the configuration says.
 pub const IO_MAX: u64 = if SMALL { 32 << 10 } else { 1 << 20 };
 /// Partitions in one commit round; the others wait for the next.

@@ -1,4 +1,4 @@
-//! Either broker as a child process: started on a free port in a fresh folder, its CPU time and memory read from `/proc`.
+//! A broker, or the bare contestant, as a child process: started on a free port in a fresh folder, its CPU time and memory read from `/proc`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,6 +20,8 @@ const NO_SETTINGS: &[&str] = &[];
 pub enum Kind {
     Ringlog,
     Kafka,
+    /// The program of [`crate::bare`].
+    Bare,
 }
 
 impl Kind {
@@ -27,6 +29,7 @@ impl Kind {
         match self {
             Kind::Ringlog => "Ringlog",
             Kind::Kafka => "Apache Kafka 4.4.0",
+            Kind::Bare => "bare io_uring",
         }
     }
 }
@@ -37,6 +40,8 @@ pub struct Programs {
     pub ringlog: PathBuf,
     /// Folder of Apache Kafka's packages.
     pub kafka_packages: PathBuf,
+    /// The `bench` program, whose command `bare` is the bare contestant.
+    pub bench: PathBuf,
     /// CPUs that the broker may use, as `taskset -c` takes them; none: all.
     pub cpus: Option<String>,
 }
@@ -44,7 +49,7 @@ pub struct Programs {
 impl Programs {
     /// Ringlog alone, on all CPUs.
     pub fn ringlog(program: &Path) -> Programs {
-        Programs { ringlog: program.to_path_buf(), kafka_packages: PathBuf::new(), cpus: None }
+        Programs { ringlog: program.to_path_buf(), kafka_packages: PathBuf::new(), bench: PathBuf::new(), cpus: None }
     }
 
     /// A command that becomes the program itself, on the CPUs that are allowed.
@@ -69,7 +74,7 @@ impl Broker {
         Broker::start_with(kind, programs, dir, NO_SETTINGS)
     }
 
-    /// The same with settings of Ringlog's, `key=value`.
+    /// The same with settings of Ringlog's or the bare contestant's, `key=value`.
     pub fn start_with(
         kind: Kind,
         programs: &Programs,
@@ -81,6 +86,7 @@ impl Broker {
         let mut command = match kind {
             Kind::Ringlog => ringlog(programs, dir, port, settings),
             Kind::Kafka => kafka(programs, dir, port)?,
+            Kind::Bare => bare(programs, dir, port, settings),
         };
         let log = fs::File::create(dir.join("output")).map_err(|e| e.to_string())?;
         let errors = log.try_clone().map_err(|e| e.to_string())?;
@@ -181,6 +187,13 @@ fn ringlog(programs: &Programs, dir: &Path, port: u16, settings: &[impl AsRef<st
     for setting in settings {
         command.args(["--set", setting.as_ref()]);
     }
+    command
+}
+
+fn bare(programs: &Programs, dir: &Path, port: u16, settings: &[impl AsRef<str>]) -> Command {
+    let mut command = programs.command(&programs.bench);
+    command.args(["bare", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]).arg(dir.join("data"));
+    command.args(settings.iter().map(|setting| format!("--{}", setting.as_ref())));
     command
 }
 

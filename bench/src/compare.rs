@@ -19,7 +19,23 @@ use crate::{host, limits, table};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Peer {
     Kafka,
+    /// A bare io_uring program that does the least a durable broker must; its file grows into preallocated space.
+    Bare,
+    /// The same with a file that is written over and over, as a journal is.
+    BareRing,
     None,
+}
+
+impl Peer {
+    fn contestant(self) -> Option<Contestant> {
+        let (kind, more, settings) = match self {
+            Peer::Kafka => (Kind::Kafka, "", Vec::new()),
+            Peer::Bare => (Kind::Bare, "", Vec::new()),
+            Peer::BareRing => (Kind::Bare, ", file written over", vec!["layout=ring".to_owned()]),
+            Peer::None => return None,
+        };
+        Some(Contestant { name: format!("{}{more}", kind.name()), kind, program: PathBuf::new(), settings })
+    }
 }
 
 /// Flags of `bench compare`.
@@ -31,8 +47,9 @@ pub struct Options {
     /// Names the workloads and ends.
     #[arg(long)]
     list: bool,
-    #[arg(long, value_enum, default_value = "kafka")]
-    peer: Peer,
+    /// Who takes part besides Ringlog; several with commas between them.
+    #[arg(long = "peer", value_enum, value_delimiter = ',', default_value = "kafka")]
+    peers: Vec<Peer>,
     /// Turns; each contestant has a run in each.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -93,10 +110,7 @@ impl Options {
             let program = self.other_ringlog.as_deref().unwrap_or(&self.ringlog);
             all.push(ringlog("other Ringlog", program, &self.other_set));
         }
-        if self.peer == Peer::Kafka {
-            let name = Kind::Kafka.name().to_owned();
-            all.push(Contestant { name, kind: Kind::Kafka, program: PathBuf::new(), settings: Vec::new() });
-        }
+        all.extend(self.peers.iter().filter_map(|peer| peer.contestant()));
         all
     }
 
@@ -130,7 +144,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         return Ok(());
     }
     let (place, contestants) = (options.place()?, options.contestants());
-    if options.peer == Peer::Kafka && !options.kafka.is_dir() {
+    if options.peers.contains(&Peer::Kafka) && !options.kafka.is_dir() {
         let missing = options.kafka.display();
         return Err(format!(
             "{missing} is not there: `tools/test prepare` fetches Apache Kafka, `--peer none` does without"
@@ -172,6 +186,10 @@ impl Turns<'_> {
         let rounds = self.options.rounds.max(1);
         for round in 0..rounds {
             for (place, contestant) in self.contestants.iter().enumerate() {
+                if let Some(sentence) = contestant.refusal(workload) {
+                    eprintln!("bench: {sentence}");
+                    continue;
+                }
                 eprintln!("{}, round {} of {rounds}: {}", workload.name, round + 1, contestant.name);
                 let figures = match measure(&self.place, contestant, workload) {
                     Ok(figures) => figures,

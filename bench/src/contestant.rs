@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::bare::limits::TAIL_MEMORY_MIB;
 use crate::broker::{Broker, Kind, Programs};
 use crate::gauge::{Device, drop_page_cache, write_back};
 use crate::results::Figures;
 use crate::traffic::{self, Field};
-use crate::workload::{self, Workload};
+use crate::workload::{self, Consume, Workload};
 
 /// For a broker that has just started to become quiet.
 const QUIET: Duration = Duration::from_secs(2);
@@ -25,13 +26,32 @@ pub struct Contestant {
     pub kind: Kind,
     /// Of Ringlog.
     pub program: PathBuf,
-    /// `key=value`, of Ringlog.
+    /// `key=value`, of Ringlog or of the bare contestant.
     pub settings: Vec<String>,
 }
 
 impl Contestant {
     pub fn flags(&self) -> Value {
         json!({ "settings": self.settings })
+    }
+
+    /// Its settings in a run of a workload.
+    fn settings_for(&self, workload: &Workload) -> Vec<String> {
+        let mut settings = self.settings.clone();
+        if self.kind == Kind::Bare && workload.consume == Consume::Tail {
+            settings.push(format!("memory-mib={TAIL_MEMORY_MIB}"));
+        }
+        settings
+    }
+
+    /// Why it cannot do a workload, if it cannot.
+    pub fn refusal(&self, workload: &Workload) -> Option<String> {
+        let what = match (self.kind, workload.kind, workload.consume) {
+            (Kind::Bare, workload::Kind::Start, _) => "it recovers nothing, so that its start says nothing",
+            (Kind::Bare, _, Consume::Behind) => "it reads nothing from disk, so that no consumer can be behind",
+            _ => return None,
+        };
+        Some(format!("{} cannot do the workload {}: {what}", self.name, workload.name))
     }
 }
 
@@ -81,9 +101,11 @@ pub fn measure(place: &Place, contestant: &Contestant, workload: &Workload) -> R
     let programs = Programs {
         ringlog: contestant.program.clone(),
         kafka_packages: place.kafka_packages.clone(),
+        bench: std::env::current_exe().map_err(|e| format!("this program's own path: {e}"))?,
         cpus: place.broker_cpus.clone(),
     };
-    let start = || Broker::start_with(contestant.kind, &programs, &dir, &contestant.settings);
+    let settings = contestant.settings_for(workload);
+    let start = || Broker::start_with(contestant.kind, &programs, &dir, &settings);
     match workload.kind {
         workload::Kind::Start => starts(start),
         workload::Kind::Load => load(start()?, place, contestant.kind, workload, &dir),
@@ -141,6 +163,22 @@ fn quiet_writes(broker: &Broker) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_bare_contestant_says_what_it_cannot_do() {
+        let of = |kind| Contestant { name: "one".to_owned(), kind, program: PathBuf::new(), settings: Vec::new() };
+        let consuming = |consume| Workload { consume, ..Workload::default() };
+        let start = Workload { kind: workload::Kind::Start, ..Workload::default() };
+        for workload in [&consuming(Consume::Behind), &start] {
+            assert!(of(Kind::Bare).refusal(workload).is_some());
+            assert_eq!((of(Kind::Kafka).refusal(workload), of(Kind::Ringlog).refusal(workload)), (None, None));
+        }
+        for consume in [Consume::None, Consume::After, Consume::Tail] {
+            assert_eq!(of(Kind::Bare).refusal(&consuming(consume)), None);
+            let remembers = !of(Kind::Bare).settings_for(&consuming(consume)).is_empty();
+            assert_eq!(remembers, consume == Consume::Tail, "only consumers at the tail need memory");
+        }
+    }
 
     #[test]
     fn lists_of_cpus() {

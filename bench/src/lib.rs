@@ -11,6 +11,7 @@
 //! * [`requests`], [`answers`]: what goes over the wire, encoded before and walked in place; [`writer`], [`reader`]: a
 //!   connection each; [`drive`], [`link`], [`epoll`]: many of them on a thread; [`end_to_end`]: offsets joined with arrivals.
 //! * [`gauge`], [`host`]: what a run costs, and on which machine. [`limits`]: what the machine itself can do.
+//! * [`bare`]: a contestant that does the least, for where the machine itself ends.
 //! * [`results`], [`table`], [`bars`]: lines of JSON, and what is made of them. [`check`]: our client against others.
 //!
 //! Besides:
@@ -21,6 +22,7 @@
 //! * [`callgrind`]: instruction counts, which do not depend on the machine's mood.
 
 pub mod answers;
+pub mod bare;
 pub mod bars;
 pub mod broker;
 pub mod callgrind;
@@ -40,7 +42,7 @@ pub mod gauge;
 pub mod host;
 pub mod idle;
 pub mod limits;
-mod limits_disk;
+pub mod limits_disk;
 mod limits_loopback;
 pub mod link;
 pub mod lone;

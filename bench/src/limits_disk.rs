@@ -5,6 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::Command;
@@ -28,16 +29,51 @@ pub fn has_fio() -> bool {
 
 /// MiB/s of sequential writes over a file that is there, a sync after each block.
 pub fn write(file: &Path, block: u64, bytes: u64) -> Result<f64, String> {
+    write_in_groups(file, block, bytes, 1)
+}
+
+/// The same with a sync after so many blocks.
+pub fn write_in_groups(file: &Path, block: u64, bytes: u64, group: u64) -> Result<f64, String> {
     if has_fio() {
-        return fio(file, &["--rw=write", "--overwrite=1", "--fdatasync=1"], block, bytes, 1, "write");
+        let sync = format!("--fdatasync={group}");
+        return fio(file, &["--rw=write", "--overwrite=1", &sync], block, bytes, 1, "write");
     }
     let fail = |e: io::Error| format!("{}: {e}", file.display());
     let open = open(file).map_err(fail)?;
     let mut buffer = Aligned::new(block as usize);
     write_all(&open, buffer.bytes(), bytes, false).map_err(fail)?;
     open.sync_all().map_err(fail)?;
+    timed(&open, buffer.bytes(), bytes, group).map_err(fail)
+}
+
+/// MiB/s of sequential writes into a fresh file whose space was allocated before, as a segment's is, a sync after so many blocks:
+/// by ourselves.
+pub fn write_allocated(file: &Path, block: u64, bytes: u64, group: u64) -> Result<f64, String> {
+    let fail = |e: io::Error| format!("{}: {e}", file.display());
+    let _ = std::fs::remove_file(file);
+    let open = open(file).map_err(fail)?;
+    allocate(&open, bytes).map_err(fail)?;
+    let mut buffer = Aligned::new(block as usize);
+    timed(&open, buffer.bytes(), bytes, group).map_err(fail)
+}
+
+/// Allocates the space of a file, and makes that durable.
+fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    // SAFETY: the descriptor is open, and no pointer is handed over.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as libc::off_t) } {
+        0 => file.sync_all(),
+        failed => Err(io::Error::from_raw_os_error(failed)),
+    }
+}
+
+fn timed(file: &File, block: &[u8], bytes: u64, group: u64) -> io::Result<f64> {
     let begun = Instant::now();
-    write_all(&open, buffer.bytes(), bytes, true).map_err(fail)?;
+    for at in (0..bytes).step_by(block.len() * group as usize) {
+        for number in 0..group {
+            file.write_all_at(block, at + number * block.len() as u64)?;
+        }
+        file.sync_data()?;
+    }
     Ok(bytes as f64 / MIB / begun.elapsed().as_secs_f64())
 }
 
@@ -164,6 +200,16 @@ mod tests {
     fn memory_for_direct_io_is_aligned() {
         let mut aligned = Aligned::new(8_192);
         assert_eq!((aligned.bytes().as_ptr() as usize % ALIGNMENT, aligned.bytes().len()), (0, 8_192));
+    }
+
+    #[test]
+    fn groups_are_written_whole() {
+        let file = std::env::temp_dir().join(format!("ringlog-limits-groups-{}", std::process::id()));
+        for group in [1, 4] {
+            assert!(write_allocated(&file, 64 << 10, 1 << 20, group).unwrap() > 0.0);
+            assert_eq!(std::fs::metadata(&file).unwrap().len(), 1 << 20);
+        }
+        std::fs::remove_file(&file).unwrap();
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use ringlog_bench::{check, churn, cleaning, compare, idle, limits, lone, many, producers, soak, table};
+use ringlog_bench::{bare, check, churn, cleaning, compare, idle, limits, lone, many, producers, soak, table};
 
 #[derive(Debug, Parser)]
 #[command(name = "bench", about = "Side-by-side runs against Apache Kafka, and what must stay small")]
@@ -15,7 +15,9 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Ringlog and its peers in turns, the same client and records: results, tables with medians, pictures.
-    Compare(compare::Options),
+    Compare(Box<compare::Options>),
+    /// A bare io_uring program that takes the same load as a broker: the least that durable costs here.
+    Bare(bare::Options),
     /// Tables from the newest results, as in the README.
     Table(table::Options),
     /// What the machine itself can do: its disk, and its loopback.
@@ -41,6 +43,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Compare(options) => compare::run(&options),
+        Command::Bare(options) => bare::run(&options),
         Command::Table(options) => table::run(&options),
         Command::Limits(options) => limits::run(&options),
         Command::Check(options) => check::run(&options),

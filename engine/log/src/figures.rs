@@ -37,6 +37,8 @@ pub struct WayStats {
     pub rounds: u64,
     /// Bytes of batches; what is written besides to fill blocks is not counted.
     pub written_bytes: u64,
+    /// Those of them that no round of the journal had before: they became durable this way.
+    pub first_bytes: u64,
     /// How long its syncs took.
     pub syncs: Latencies,
 }
@@ -45,12 +47,14 @@ pub struct WayStats {
 #[derive(Debug, Default)]
 pub(crate) struct WayTally {
     written_bytes: Cell<u64>,
+    first_bytes: Cell<u64>,
     syncs: Histogram,
 }
 
 impl WayTally {
-    pub fn wrote(&self, bytes: u64) {
+    pub fn wrote(&self, bytes: u64, first_bytes: u64) {
         self.written_bytes.set(self.written_bytes.get() + bytes);
+        self.first_bytes.set(self.first_bytes.get() + first_bytes);
     }
 
     /// Does `sync` and counts how long it took if it succeeded.
@@ -59,7 +63,8 @@ impl WayTally {
     }
 
     pub fn stats(&self, rounds: u64) -> WayStats {
-        WayStats { rounds, written_bytes: self.written_bytes.get(), syncs: self.syncs.snapshot() }
+        let (written_bytes, first_bytes) = (self.written_bytes.get(), self.first_bytes.get());
+        WayStats { rounds, written_bytes, first_bytes, syncs: self.syncs.snapshot() }
     }
 }
 

@@ -48,6 +48,8 @@ pub enum Mutant {
     VoidLast,
     /// The block that a segment ends in leaves the journal when it was written, before its sync.
     DestageUnsynced,
+    /// A batch of which the segment has only the first blocks leaves the journal.
+    RemainderForgotten,
     /// A round acknowledges everything that was appended by then.
     AcknowledgedPastEnd,
     /// A damaged round that a later one calls durable is taken for the end.
@@ -90,6 +92,7 @@ mod chosen {
             Mutant::VoidIgnored,
             Mutant::VoidLast,
             Mutant::DestageUnsynced,
+            Mutant::RemainderForgotten,
             Mutant::AcknowledgedPastEnd,
             Mutant::DamageIsTheEnd,
             Mutant::UnlinkBeforeSwap,

@@ -143,6 +143,8 @@ pub struct OpenSegment {
     /// Position up to which the file has it, and up to which it was synced.
     pub written: u64,
     pub durable: u64,
+    /// Where the last batch ends of which the file has all: for whoever reads batches from the file.
+    pub whole: u64,
     /// Up to which the journal was given bytes, or the file has them durably: the journal goes on from here.
     pub taken: u64,
     /// Up to which bytes are durable somewhere, in the file or in the journal.
@@ -173,6 +175,7 @@ impl OpenSegment {
             fill: Fill::empty(base_offset),
             written: 0,
             durable: 0,
+            whole: 0,
             taken: 0,
             kept: Mark { fill: Fill::empty(base_offset), index_entries: 0, time_entries: 0 },
             counted: 0,
@@ -201,6 +204,7 @@ impl OpenSegment {
     pub fn is_all_on_disk(&mut self) {
         let size = self.fill.size;
         (self.written, self.durable, self.taken, self.counted) = (size, size, size, size);
+        self.whole = size;
         self.kept = self.mark();
     }
 

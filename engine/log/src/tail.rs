@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use model::Offset;
+use model::{BatchHeader, Offset};
 use runtime::Chunk;
 
 use crate::limits::BLOCK;
@@ -125,6 +125,22 @@ impl Tail {
         }
         assert!(at == to, "what is not written lies in the row");
         Parts::Ready(parts)
+    }
+
+    /// The last end of a batch at or before a position that lies within the row; one end before it is known.
+    pub fn batch_end(&self, segment_base: Offset, known: u64, position: u64) -> Option<u64> {
+        let holds = |c: &&TailChunk| c.segment_base == segment_base && c.start <= position && position <= c.end();
+        let chunk = self.chunks.iter().find(holds)?;
+        let (bytes, mut at) = (chunk.bytes(), chunk.start.max(known));
+        while at < position {
+            let header = BatchHeader::parse(bytes.get((at - chunk.start) as usize..)?).ok()?;
+            let end = at + header.size() as u64;
+            if end > position {
+                break;
+            }
+            at = end;
+        }
+        Some(at)
     }
 
     fn head_part(&self, segment_base: Offset, from: u64, to: u64) -> Option<Bytes> {

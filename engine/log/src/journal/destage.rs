@@ -1,6 +1,6 @@
 //! How the ring's files come free: the partitions with bytes in the oldest one write their segments (large writes, a few
 //! at a time, a sync each), and once all of them have, the file may be written again. It begins early enough that rounds
-//! seldom meet a full ring; when they do, their partitions go the direct way, which destages them as well.
+//! seldom meet a full ring; when they do, their partitions wait for it ([`super::room`]).
 //!
 //! A poisoned partition cannot write its segment. What was acknowledged of it is carried forward into the newest lap, so
 //! that a start finds it; a deleted one needs nothing.
@@ -28,29 +28,34 @@ impl Journal {
     }
 
     /// Gives whether there is more to do at once.
-    fn make_room(self: &Rc<Self>) -> bool {
-        let freed = self.ring.borrow_mut().recycle();
-        if freed > 0 {
+    pub(super) fn make_room(self: &Rc<Self>) -> bool {
+        let (retired, freed) = {
+            let mut ring = self.ring.borrow_mut();
+            (ring.retire(), ring.release(self.counted_from.get()))
+        };
+        if retired + freed > 0 {
+            // A round may have to say that a file is over, or has a file again.
             self.pressure.set(false);
-            self.full_grown.set(false);
             self.ready.notify();
         }
-        let (files, used, free, rest) = {
+        if freed > 0 {
+            self.full_grown.set(false);
+        }
+        let (files, needed, free, rest) = {
             let ring = self.ring.borrow();
-            (ring.file_count(), ring.used_laps(), ring.has_free(), ring.current_rest())
+            (ring.file_count(), ring.needed_laps(), ring.has_free() || ring.comes_free(), ring.current_rest())
         };
         let whole = files == self.config.files_max || self.full_grown.get();
-        if !free && !whole && rest < self.config.file_bytes / 2 && used > 0 {
+        if !free && !whole && rest < self.config.file_bytes / 2 && needed > 0 {
             self.grow();
         }
-        if used == 0 {
+        if needed == 0 {
             self.pressure.set(false);
-            return freed > 0;
         }
-        let crowded = whole && used > 1 && used * 4 >= files * 3;
+        let crowded = whole && needed > 1 && needed * 4 >= files * 3;
         let stuck = whole && !free && rest < self.config.tight_bytes();
         // The only file, or memory is short: even the file under way is emptied, as far as it is.
-        let closes = used == 1 && (stuck || self.pressure.get()) && self.ring.borrow_mut().close_current();
+        let closes = needed == 1 && (stuck || self.pressure.get()) && self.ring.borrow_mut().close_current();
         if crowded || stuck || self.pressure.get() {
             self.empty_oldest();
         }
@@ -62,7 +67,11 @@ impl Journal {
             // What they hold has no room in newer laps: nobody can be told that older entries do not count.
             self.give_up_voids(false);
         }
-        freed > 0 || closes
+        if !self.frees_soon() {
+            // Whom they waited for is not coming any more, or there is room.
+            self.look_again();
+        }
+        retired + freed > 0 || closes
     }
 
     fn empty_oldest(self: &Rc<Self>) {
@@ -112,7 +121,7 @@ impl Journal {
         let mut ring = self.ring.borrow_mut();
         if let Some(lap) = ring.lap_mut(lap) {
             lap.members.remove(&log_id);
-            if lap.members.is_empty() {
+            if lap.has_only_failed() {
                 self.progress.notify();
             }
         }

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-/// How often and for how long the ring had no room for those who came: their partitions went straight to their segments.
+/// How often and for how long the ring had no room for those who came: they waited, or went straight to their segments.
 #[derive(Debug, Default)]
 pub(super) struct Fullness {
     since_ns: Cell<Option<u64>>,

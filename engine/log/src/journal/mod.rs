@@ -6,7 +6,8 @@
 //! large, of a new file or of a topic in memory goes straight to its segment, as everything does where the journal is off
 //! ([`crate::committer`]).
 //!
-//! * [`rounds`]: the loop that makes rounds; [`ring`]: the files; [`format`]: what is in them;
+//! * [`rounds`]: the loop that makes rounds; [`room`]: who comes when there is none; [`ring`]: the files; [`format`]: what is
+//!   in them;
 //! * [`destage`]: how files come free; [`replay`] and [`plan`]: what a start does with what it finds;
 //! * [`look`]: a ring as tools see it; [`figures`]: what is counted of it; [`testing`]: rings of any making;
 //! * `partition/journaled.rs`: the partition's side.
@@ -25,6 +26,7 @@ pub mod look;
 pub mod plan;
 pub mod replay;
 mod ring;
+mod room;
 mod rounds;
 pub mod testing;
 
@@ -43,7 +45,7 @@ use crate::committer::Committer;
 use crate::data_dir::DataDir;
 use crate::device::{Device, Operation};
 use crate::error::LogError;
-use crate::limits::{BLOCK, IO_MAX, JOURNAL_AFTER};
+use crate::limits::{BLOCK, IO_MAX, JOURNAL_AFTER, ROUND_BYTES};
 use crate::partition::PartitionLog;
 use crate::shard_dir::ShardDir;
 pub use figures::RingStats;
@@ -71,6 +73,12 @@ impl JournalConfig {
     /// files come free.
     fn tight_bytes(&self) -> u64 {
         (self.file_bytes / 8).max(4 * BLOCK)
+    }
+
+    /// Most pending bytes of a partition that go to the journal: what has room in a file of its own.
+    fn most_bytes(&self) -> u64 {
+        let room = self.file_bytes.min(ROUND_BYTES) - self.tight_bytes() / 2 - 3 * BLOCK;
+        self.small_bytes.min(room)
     }
 }
 
@@ -134,6 +142,9 @@ pub(crate) struct Journal {
     state: Cell<State>,
     ring: RefCell<Ring>,
     queue: RefCell<VecDeque<Rc<PartitionLog>>>,
+    /// Those for whom there was no room, and how much the first of them needs.
+    waiting: RefCell<VecDeque<Rc<PartitionLog>>>,
+    waits_for: Cell<usize>,
     /// Partitions whose earlier entries are not to be applied by a start, and who waits for that.
     voids: RefCell<VecDeque<Void>>,
     /// Poisoned partitions whose acknowledged bytes have to move to a newer lap.
@@ -152,6 +163,8 @@ pub(crate) struct Journal {
     /// The oldest lap that a start would apply: what the newest durable round says. A file that came free since still
     /// counts, until a round says otherwise.
     counted_from: Cell<u64>,
+    /// The same of the newest round of all.
+    written_from: Cell<u64>,
     stats: Cell<JournalStats>,
     syncs: Histogram,
     fullness: figures::Fullness,
@@ -185,6 +198,8 @@ impl Journal {
             direct,
             state: Cell::new(State::Off),
             queue: RefCell::default(),
+            waiting: RefCell::default(),
+            waits_for: Cell::new(0),
             voids: RefCell::default(),
             carries: RefCell::default(),
             ready: Notify::new(),
@@ -197,6 +212,7 @@ impl Journal {
             previous_crc: Cell::new(0),
             synced_through: Cell::new(0),
             counted_from: Cell::new(0),
+            written_from: Cell::new(0),
             stats: Cell::default(),
             syncs: Histogram::default(),
             fullness: figures::Fullness::default(),
@@ -366,6 +382,7 @@ impl Journal {
     #[cfg(feature = "sim")]
     pub fn abandon(&self) {
         drop(std::mem::take(&mut *self.queue.borrow_mut()));
+        drop(std::mem::take(&mut *self.waiting.borrow_mut()));
         drop(std::mem::take(&mut *self.carries.borrow_mut()));
         drop(std::mem::take(&mut *self.voids.borrow_mut()));
         self.ring.borrow_mut().clear();

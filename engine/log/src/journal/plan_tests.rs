@@ -135,3 +135,20 @@ fn a_round_that_names_another_one_before_is_the_end() {
     writer.round(3, &[(1, 7, Some(b"forged"))]);
     assert_eq!(writer.text(1).len(), 2);
 }
+
+#[test]
+fn a_mark_says_that_nothing_before_it_is_needed_however_that_looks() {
+    let mut ring = Writer::new(1);
+    ring.round(0, &[(1, 0, Some(b"is in its segment"))]);
+    ring.round(1, &[(1, 17, Some(b"this too"))]);
+    ring.oldest_needed = 3;
+    ring.round(2, &[]);
+    // The first round of the next lap, of which only the end got to the drive.
+    ring.files[0][..BLOCK as usize].fill(7);
+    let plan = plan(OWNER, &ring.files).unwrap();
+    assert_eq!((plan.rounds, plan.bytes, plan.last_sequence), (1, 0, 3));
+    assert!(plan.pieces.is_empty() && plan.damaged.is_empty());
+    // Without the mark it looks like damage.
+    ring.files[0][2 * BLOCK as usize..].fill(0);
+    assert_eq!(super::plan(OWNER, &ring.files), Err(Lost { sequence: 1 }));
+}

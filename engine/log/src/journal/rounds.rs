@@ -24,6 +24,8 @@ use crate::partition::journaled::{Piece, Taken};
 struct Load {
     voids: Vec<Void>,
     pieces: Vec<Piece>,
+    /// It has nothing in it, and says which files are over.
+    mark: bool,
 }
 
 impl Load {
@@ -32,7 +34,7 @@ impl Load {
     }
 
     fn is_empty(&self) -> bool {
-        self.entries() == 0
+        self.entries() == 0 && !self.mark
     }
 }
 
@@ -80,41 +82,33 @@ impl Journal {
         }
     }
 
-    /// What the rounds do not take goes the direct way.
-    fn hand_over_queue(&self) {
-        loop {
-            let Some(log) = self.queue.borrow_mut().pop_front() else { return };
-            log.go_direct(&self.direct);
-        }
-    }
-
     fn take_load(self: &Rc<Self>) -> Load {
-        let mut load = Load::default();
-        let room = self.ring.borrow().room().min(ROUND_BYTES);
-        if room < BLOCK * 2 {
-            // Every file is full of what is still needed.
-            if !self.queue.borrow().is_empty() {
-                self.fullness.begins(clock::now_ns);
-            }
-            self.progress.notify();
-            self.hand_over_queue();
+        let mut load = Load { mark: self.wants_mark(), ..Load::default() };
+        if load.mark {
             return load;
         }
-        self.fullness.ends(clock::now_ns);
+        let room = self.ring.borrow().room(self.round_needed()).min(ROUND_BYTES);
+        if room < BLOCK * 2 {
+            // Every file is full of what is still needed.
+            self.no_room();
+            return load;
+        }
         // A block for the header and the padding.
         let mut left = room as usize - BLOCK as usize;
         self.take_voids(&mut load, &mut left);
         self.take_carries(&mut load, &mut left);
-        if !self.ring.borrow().has_free() {
-            // The last of the room is for those: a file cannot come free without them.
-            left = left.saturating_sub(self.config.tight_bytes() as usize / 2);
+        left = left.saturating_sub(self.kept_back() as usize);
+        if left < self.waits_for.get() {
+            self.no_room();
+            return load;
         }
+        self.wake_waiting();
         while load.entries() < ROUND_PARTITIONS {
             let Some(log) = self.queue.borrow_mut().pop_front() else { break };
-            match log.take_for_journal(left.saturating_sub(format::ENTRY_LEN), self.config.small_bytes) {
+            match log.take_for_journal(left.saturating_sub(format::ENTRY_LEN), self.config.most_bytes()) {
                 Taken::Nothing => {}
                 Taken::Direct => log.go_direct(&self.direct),
-                Taken::NoRoom => {
+                Taken::NoRoom { .. } => {
                     self.queue.borrow_mut().push_front(log);
                     break;
                 }
@@ -126,7 +120,9 @@ impl Journal {
         }
         if load.is_empty() && !self.queue.borrow().is_empty() {
             // It would not fit an empty round either.
-            self.hand_over_queue();
+            self.no_room();
+        } else {
+            self.fullness.ends(clock::now_ns);
         }
         load
     }
@@ -164,8 +160,12 @@ impl Journal {
         let len = round_len(load.entries(), payload);
         let sequence = self.sequence.get();
         self.sequence.set(sequence + 1);
-        let place = self.ring.borrow_mut().place(len, sequence);
+        let place = {
+            let mut ring = self.ring.borrow_mut();
+            if load.mark { ring.place_mark(sequence) } else { ring.place(len, sequence) }
+        };
         self.note_members(&load, place.lap);
+        self.written_from.set(place.oldest_lap);
         let round = Round {
             sequence,
             previous_crc: self.previous_crc.get(),
@@ -206,6 +206,9 @@ impl Journal {
 
     fn note_members(&self, load: &Load, lap: u64) {
         let mut ring = self.ring.borrow_mut();
+        if load.pieces.is_empty() {
+            return;
+        }
         let Some(lap) = ring.lap_mut(lap) else { unreachable!("a round's lap is in use") };
         for piece in &load.pieces {
             piece.log.note_lap(lap.number, piece);

@@ -40,11 +40,17 @@ pub(crate) struct Written {
     way: Way,
 }
 
-/// A range to write: everything of one segment that was appended when the round took it up.
+/// A range to write: everything of one segment that was appended when the round took it up, or what the journal holds of it.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     segment_base: Offset,
     from: u64,
+    /// Where the write ends: at `fill`, or at the last whole block before it, within a batch ([`super::journaled`]).
+    to: u64,
+    /// Where the last batch that is whole in the file ends then.
+    whole: u64,
+    /// Up to where a round had it before.
+    taken: u64,
     fill: Fill,
     index_entries: u32,
     time_entries: u32,
@@ -54,6 +60,12 @@ struct Job {
 impl Job {
     fn mark(&self) -> Mark {
         Mark { fill: self.fill, index_entries: self.index_entries, time_entries: self.time_entries }
+    }
+
+    /// Whether it goes to a batch's end, with everything known of that place. One that does not changes no end: the journal
+    /// moved those.
+    fn ends_a_batch(&self) -> bool {
+        self.to == self.fill.size
     }
 }
 
@@ -95,9 +107,14 @@ impl PartitionLog {
         } else {
             segment.written
         };
+        let cut = if way == Way::Destage && !draining { self.whole_blocks(&state) } else { None };
+        let (to, whole) = cut.unwrap_or((upto.fill.size, upto.fill.size));
         Next::Write(Job {
             segment_base: segment.base_offset,
             from,
+            to,
+            whole,
+            taken: segment.taken,
             fill: upto.fill,
             index_entries: upto.index_entries,
             time_entries: upto.time_entries,
@@ -178,7 +195,7 @@ impl PartitionLog {
         self.reserve(&file, job).await.map_err(before_write)?;
         self.full.set(false);
         self.write_range(&file, job).await.map_err(Failure::Poison)?;
-        self.shard.committer_of(way).tally().wrote(job.fill.size - job.from);
+        self.shard.committer_of(way).tally().wrote(job.to - job.from, job.to.saturating_sub(job.from.max(job.taken)));
         let mut written = Written { log: self.clone(), new_folder_in, file, job, way };
         if let Some(parent) = written.new_folder_in.take_if(|_| job.draining) {
             // Sealing follows at once, without a sync stage.
@@ -258,7 +275,7 @@ impl PartitionLog {
 
     /// Reserves space ahead, more each time, so that writes seldom extend the file.
     async fn reserve(&self, file: &DirectFile, job: Job) -> Result<(), LogError> {
-        let end = job.fill.size.next_multiple_of(BLOCK);
+        let end = job.to.next_multiple_of(BLOCK);
         let (allocated, size) = {
             let mut state = self.state.borrow_mut();
             let limit = state.config.segment_bytes.min(MAX_SEGMENT).next_multiple_of(BLOCK);
@@ -305,7 +322,7 @@ impl PartitionLog {
     async fn write_range(&self, file: &DirectFile, job: Job) -> Result<(), LogError> {
         let limits = self.shard.device.limits();
         let from = job.from / BLOCK * BLOCK;
-        let pieces = (job.fill.size - from).div_ceil(limits.write_max_bytes as u64);
+        let pieces = (job.to - from).div_ceil(limits.write_max_bytes as u64);
         let next = Cell::new(from);
         let lanes = (limits.queue_depth as u64).min(pieces);
         all((0..lanes).map(|_| self.write_lane(file, job, &next)).collect()).await.into_iter().collect()
@@ -313,7 +330,7 @@ impl PartitionLog {
 
     /// Takes pieces until none is left. A failure ends the other lanes too, after the piece each has.
     async fn write_lane(&self, file: &DirectFile, job: Job, next: &Cell<u64>) -> Result<(), LogError> {
-        let (piece, end) = (self.shard.device.limits().write_max_bytes as u64, job.fill.size);
+        let (piece, end) = (self.shard.device.limits().write_max_bytes as u64, job.to);
         while next.get() < end {
             let from = next.get();
             let to = (from + piece).min(end);
@@ -375,11 +392,13 @@ impl PartitionLog {
                 unreachable!("a segment stays open while it is written")
             };
             assert!(segment.written <= job.from, "one write stage at a time");
-            segment.written = job.fill.size;
-            (segment.index.tail.len() >= INDEX_TAIL_ENTRIES, segment.count(job.fill.size))
+            (segment.written, segment.whole) = (job.to, job.whole);
+            (segment.index.tail.len() >= INDEX_TAIL_ENTRIES, segment.count(job.to))
         };
         self.shard.sub_unwritten(counted);
-        self.advance_written(job.fill.next_offset);
+        if job.ends_a_batch() {
+            self.advance_written(job.fill.next_offset);
+        }
         if flush {
             self.flush_indexes_soon();
         }
@@ -393,7 +412,7 @@ impl PartitionLog {
     /// Nothing, but for mutants that count on a write without its sync.
     fn mutate_written(&self, job: &Job) {
         if active(Mutant::DestageUnsynced) {
-            self.in_segment(job.segment_base, job.fill.size);
+            self.in_segment(job.segment_base, job.to);
         }
         if active(Mutant::AnswerBeforeSync) {
             self.advance_durable(job.fill.next_offset);
@@ -453,14 +472,14 @@ impl PartitionLog {
             }
             let (base, position) = state.recovery_point;
             let since = if base == job.segment_base { job.fill.size.saturating_sub(position) } else { job.fill.size };
-            let due = !memory && since >= RECOVERY_POINT_BYTES;
+            let due = !memory && since >= RECOVERY_POINT_BYTES && job.ends_a_batch();
             if due {
                 state.recovery_point = (job.segment_base, job.fill.size);
             }
             if let Some(segment) = state.open_segment_mut(job.segment_base) {
-                segment.durable = segment.durable.max(job.fill.size);
-                segment.taken = segment.taken.max(job.fill.size);
-                if segment.kept.fill.size < job.fill.size {
+                segment.durable = segment.durable.max(job.to);
+                segment.taken = segment.taken.max(job.to);
+                if segment.kept.fill.size < job.to {
                     segment.kept = job.mark();
                 }
             }
@@ -468,9 +487,12 @@ impl PartitionLog {
         };
         self.unsynced.set(memory);
         if !memory {
-            self.in_segment(job.segment_base, job.fill.size);
+            let whole_batches = active(Mutant::RemainderForgotten);
+            self.in_segment(job.segment_base, if whole_batches { job.fill.size } else { job.to });
         }
-        self.advance_durable(job.fill.next_offset);
+        if job.ends_a_batch() {
+            self.advance_durable(job.fill.next_offset);
+        }
         if due {
             self.renew_recovery_point(job.segment_base, job.fill, job.index_entries, job.time_entries);
         }
@@ -516,10 +538,15 @@ impl PartitionLog {
         self.shard.tell_full(self.home.dir.path(), error);
         self.full.set(true);
         self.state.borrow_mut().active.preallocate = PREALLOCATE_MIN;
+        if self.retries.replace(true) {
+            return;
+        }
         let me = self.clone();
         spawn("disk-full-retry", async move {
             clock::sleep(Duration::from_millis(FULL_RETRY_MS)).await;
-            me.register();
+            me.retries.set(false);
+            me.register_direct();
+            me.ask_for_destage();
         });
     }
 }

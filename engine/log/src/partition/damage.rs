@@ -122,7 +122,7 @@ impl PartitionLog {
     pub(crate) fn is_still(&self, segment: SegmentRef) -> bool {
         let state = self.state.borrow();
         match segment.open {
-            true => state.open_segment(segment.base_offset).is_some_and(|s| s.written >= segment.size),
+            true => state.open_segment(segment.base_offset).is_some_and(|s| s.whole >= segment.size),
             false => {
                 let closed = state.closed.as_deref().unwrap_or_default();
                 // While a swap runs, files and list do not agree.

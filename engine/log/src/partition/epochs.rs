@@ -34,7 +34,8 @@ impl PartitionLog {
         self.state.borrow().epochs.of_offset(offset)
     }
 
-    pub(crate) async fn save_epochs_if_dirty(&self, durable: bool) -> Result<(), LogError> {
+    /// Durably, always: a start after a crash believes a file that can be read, and cannot tell one that a power cut left.
+    pub(crate) async fn save_epochs_if_dirty(&self) -> Result<(), LogError> {
         let text = {
             let state = self.state.borrow();
             if !state.epochs_dirty || !self.folder_made.get() {
@@ -42,12 +43,7 @@ impl PartitionLog {
             }
             state.epochs.encode()
         };
-        let file = self.dir().join(EPOCHS_FILE);
-        if durable {
-            fs::write_durable(&file, text.clone().into_bytes()).await?;
-        } else {
-            fs::write(&file, text.clone().into_bytes()).await?;
-        }
+        fs::write_durable(&self.dir().join(EPOCHS_FILE), text.clone().into_bytes()).await?;
         let mut state = self.state.borrow_mut();
         if state.epochs.encode() == text {
             state.epochs_dirty = false;

@@ -5,6 +5,10 @@
 //! (durable in the file or the journal) <= `taken` (given to a round, or durable in the file) <= `fill`. A round takes from
 //! `taken`; the direct way writes from `written`, so it never overtakes what the journal holds. While the direct way
 //! carries bytes that no round has, no round takes any: what a round makes durable has everything before it durable.
+//!
+//! Where it can, what goes from the journal to the segment ends with a whole block, mostly within a batch: the rest of that
+//! batch stays in the ring, in a file that is not to come free yet, and begins the next write. `whole` then lies before
+//! `written`. A start finds the rest of the batch where it finds every round that is needed.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -12,11 +16,11 @@ use std::rc::Rc;
 use bytes::Bytes;
 use model::Offset;
 
-use super::PartitionLog;
+use super::{PartitionLog, State};
 use crate::committer::{Committer, Way};
 use crate::config::Durability;
 use crate::error::LogError;
-use crate::limits::BLOCK;
+use crate::limits::{BLOCK, RECOVERY_POINT_BYTES};
 use crate::mutants::{Mutant, active};
 use crate::segment::Mark;
 use crate::tail::Parts;
@@ -46,7 +50,9 @@ pub(crate) enum Taken {
     /// It has to go straight to its segment.
     Direct,
     /// More than the round has room for.
-    NoRoom,
+    NoRoom {
+        bytes: usize,
+    },
     Piece(Piece),
 }
 
@@ -68,7 +74,7 @@ impl PartitionLog {
         if !state.draining.is_empty() {
             return Taken::Direct;
         }
-        let only_direct = self.direct_only.get() > 0;
+        let only_direct = self.direct_only.get() > 0 || self.full.get();
         let pending = state.active.fill.size - state.active.taken;
         if pending == 0 {
             self.queued.set(false);
@@ -86,7 +92,7 @@ impl PartitionLog {
             return Taken::Direct;
         }
         if pending as usize > room {
-            return Taken::NoRoom;
+            return Taken::NoRoom { bytes: pending as usize };
         }
         let (base, from, to) = (state.active.base_offset, state.active.taken, state.active.mark());
         let Parts::Ready(parts) = state.tail.parts(base, from, to.fill.size) else { return Taken::Direct };
@@ -223,9 +229,39 @@ impl PartitionLog {
             // On its way; at its end this is asked again. Asked now, it would go once more with the little that came since.
             return;
         }
-        if journal.is_emptying(oldest) && self.failure().is_none() && self.paused.get() == 0 && !self.sealing.get() {
+        // Without space it would only fail again: the retry comes back here.
+        let kept_away = self.paused.get() > 0 || self.sealing.get() || self.retries.get();
+        if journal.is_emptying(oldest) && self.failure().is_none() && !kept_away {
             self.me().request_destage();
         }
+    }
+
+    /// It has to go straight to its segment, also if it waits for a round.
+    pub(crate) fn register_direct(&self) {
+        self.register();
+        if let Some(journal) = &self.journal {
+            journal.look_again();
+        }
+    }
+
+    /// How far a move to the segment should go, and where the last batch ends before: to the last whole block, if that is
+    /// enough for the file that is to come free. `None`: as far as the journal has it.
+    pub(crate) fn whole_blocks(&self, state: &State) -> Option<(u64, u64)> {
+        let (segment, journal) = (&state.active, self.journal.as_ref()?);
+        let to = segment.kept.fill.size / BLOCK * BLOCK;
+        let (point_base, point) = state.recovery_point;
+        let since = if point_base == segment.base_offset { to.saturating_sub(point) } else { to };
+        if to <= segment.written || since >= RECOVERY_POINT_BYTES {
+            // A recovery point lies between two batches.
+            return None;
+        }
+        let held = self.held.borrow();
+        let emptying = held.iter().filter(|held| journal.is_emptying(held.lap));
+        let needed = emptying.filter(|held| held.segment_base == segment.base_offset).map(|held| held.end).max()?;
+        if needed > to {
+            return None;
+        }
+        Some((to, state.tail.batch_end(segment.base_offset, segment.whole, to)?))
     }
 
     /// The segment's file has everything below `end`, durably.

@@ -76,7 +76,7 @@ impl PartitionLog {
     /// Resolves when everything appended is on disk and no step is under way.
     pub(crate) async fn settle(&self) -> Result<(), LogError> {
         self.direct_only.set(self.direct_only.get() + 1);
-        self.register();
+        self.register_direct();
         let settled = self.wait_settled().await;
         self.direct_only.set(self.direct_only.get() - 1);
         settled
@@ -148,9 +148,7 @@ impl PartitionLog {
         self.settle().await?;
         let _pause = self.pause().await;
         self.trim().await?;
-        // Too long for the checkpoint: the file alone has the history then, and has to survive a power cut.
-        let only_in_file = self.checkpoint_epochs().is_none();
-        self.save_epochs_if_dirty(only_in_file).await?;
+        self.save_epochs_if_dirty().await?;
         self.unlink_now().await;
         self.drop_tail();
         close_files(self.shard.files.remove_log(self.id));

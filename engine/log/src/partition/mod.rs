@@ -164,6 +164,8 @@ pub struct PartitionLog {
     pub(crate) touched: Cell<bool>,
     /// The disk was full at the last try.
     pub(crate) full: Cell<bool>,
+    /// It is tried again in a moment.
+    pub(crate) retries: Cell<bool>,
     pub(crate) last_append_at_ms: Cell<i64>,
     /// Segments out of the list whose files are still there, until `file.delete.delay.ms` is over.
     pub(crate) to_unlink: RefCell<BTreeSet<Offset>>,
@@ -225,6 +227,7 @@ impl PartitionLog {
             folder_synced: Cell::new(start.folder_made),
             touched: Cell::new(start.touched),
             full: Cell::new(false),
+            retries: Cell::new(false),
             last_append_at_ms: Cell::new(0),
             to_unlink: RefCell::default(),
             damage: RefCell::default(),

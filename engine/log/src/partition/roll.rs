@@ -90,7 +90,7 @@ impl PartitionLog {
             old
         };
         self.touched.set(true);
-        self.register();
+        self.register_direct();
         loop {
             let seen = self.settled.version();
             if let Some(error) = self.failure() {
@@ -193,7 +193,7 @@ impl PartitionLog {
         fs::sync_dir(self.dir()).await?;
         // A start after a crash scans the last segment only: leaderships that began in this one are known from the file. Under
         // the index lock, as every save beside others: they are written aside under one name.
-        self.save_epochs_if_dirty(true).await?;
+        self.save_epochs_if_dirty().await?;
         Ok(ClosedSegment {
             base_offset: base,
             next_offset: segment.fill.next_offset,

@@ -102,7 +102,7 @@ impl PartitionLog {
         Some(SegmentRef {
             base_offset: segment.base_offset,
             next_offset: segment.fill.next_offset,
-            size: segment.written,
+            size: segment.whole,
             open: true,
         })
     }
@@ -115,7 +115,7 @@ impl PartitionLog {
         let state = self.state.borrow();
         let open = state.open_segments().map(|s| {
             let segment =
-                SegmentRef { base_offset: s.base_offset, next_offset: s.fill.next_offset, size: s.written, open: true };
+                SegmentRef { base_offset: s.base_offset, next_offset: s.fill.next_offset, size: s.whole, open: true };
             (segment, s.fill.max_timestamp_ms)
         });
         open.collect()

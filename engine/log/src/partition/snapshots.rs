@@ -96,7 +96,7 @@ impl PartitionLog {
             me.lock_indexes().await;
             let still_open = me.state.borrow().active.base_offset == base;
             let flushed = if still_open { me.flush_active_indexes(true).await } else { Ok(()) };
-            let saved = me.save_epochs_if_dirty(true).await;
+            let saved = me.save_epochs_if_dirty().await;
             me.unlock_indexes();
             // A failure keeps the older point: more to scan after a crash, nothing lost.
             if flushed.is_ok() && still_open && saved.is_ok() {

@@ -61,7 +61,7 @@ impl PartitionLog {
         // Leaderships go after the records, of which a crash may leave some; and before the next append, which may be of one
         // that goes. The log start may have come down: a start after a crash would hide what is appended below the old one.
         let goes = self.take_cut(segment, scan);
-        self.save_epochs_if_dirty(true).await?;
+        self.save_epochs_if_dirty().await?;
         if goes {
             self.put_checkpoint_entry();
             self.home.flush().await?;

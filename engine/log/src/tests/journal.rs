@@ -8,6 +8,7 @@ use model::Offset;
 
 use super::*;
 use crate::journal::FOLDER;
+use crate::limits::BLOCK;
 use crate::partition::journaled::Held;
 
 async fn start(path: &Path) -> Node {
@@ -336,8 +337,83 @@ fn the_direct_way_counts_what_it_writes_and_syncs() {
         put(&log, &batch(&[2, 3])).await;
         let stats = node.shard.stats();
         assert_eq!((stats.direct.written_bytes, stats.appended.bytes, stats.appended.records), (bytes, bytes, 3));
+        assert_eq!(stats.direct.first_bytes, bytes, "nobody else had them");
         assert!(stats.direct.rounds >= 2 && stats.direct.syncs.count() >= 2, "{stats:?}");
         assert_eq!((stats.destage, stats.journal), Default::default());
+        node.stop().await;
+    });
+}
+
+#[test]
+fn who_finds_the_ring_full_waits_for_a_file() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        let node = start(folder.path()).await;
+        let mut logs: Vec<Rc<PartitionLog>> = Vec::new();
+        for n in 0..8 {
+            let log = node.open(&format!("t{n}"), LogConfig::default()).await;
+            warm_up(&node, &log).await;
+            logs.push(log);
+        }
+        let before = node.shard.stats();
+        let mut ms = 0;
+        while node.shard.stats().journal.ring.full < 10 {
+            // Half a file's worth at once.
+            let appended: Vec<Appended> = logs.iter().map(|log| append(log, &batch_of(&[ms], 4000))).collect();
+            for (log, appended) in logs.iter().zip(appended) {
+                log.wait_durable(appended.next_offset).await.unwrap();
+            }
+            ms += 1;
+            assert!(ms < 2000, "the ring is never full: {:?}", node.shard.stats().journal);
+        }
+        // One waits while somebody waits for it.
+        let cut = logs[0].log_end_offset();
+        for log in &logs {
+            append(log, &batch_of(&[ms], 4000));
+        }
+        logs[0].truncate_to(cut).await.unwrap();
+        let after = node.shard.stats();
+        let journalled = after.journal.payload_bytes - before.journal.payload_bytes;
+        // New space of a segment is taken on the direct way.
+        let direct = after.direct.first_bytes - before.direct.first_bytes;
+        assert!(direct * 2 < journalled, "{direct} bytes went past the journal, {journalled} did not");
+        assert!(after.journal.ring.full_ns > 0);
+        drop(logs);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn what_leaves_the_ring_ends_with_whole_blocks_and_a_start_finds_the_rest() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        warm_up(&node, &log).await;
+        let begin = log.state.borrow().active.fill.size;
+        let len = batch_of(&[0], 700).len() as u64;
+        let (mut cuts, mut ms) = (0, 0);
+        while cuts < 3 {
+            put(&log, &batch_of(&[ms], 700)).await;
+            ms += 1;
+            assert!(ms < 5000, "no move ended within a batch: {:?}", node.shard.stats());
+            let (written, whole) = (written(&log), log.state.borrow().active.whole);
+            assert!(whole <= written);
+            if whole < written {
+                assert_eq!(written % BLOCK, 0);
+                assert!(written - whole < len && (whole - begin).is_multiple_of(len), "{whole} of {written}");
+                assert_eq!(log.segment_of(Offset::ZERO).await.unwrap().size, whole, "readers see whole batches");
+                assert!(!log.held.borrow().is_empty(), "the ring has the rest");
+                cuts += 1;
+            }
+        }
+        let end = log.log_end_offset();
+        drop(log);
+        node.crash().await;
+        let node = start(folder.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        assert_eq!(log.log_end_offset(), end);
+        assert_eq!(read_all(&log, 0, 1 << 20).await.len() as i64, end.0);
         node.stop().await;
     });
 }

@@ -22,6 +22,7 @@
 //! | `connections_refused` | | closed because of bytes that are not the protocol |
 //! | `fetch_sessions` | | kept now |
 //! | `commit_rounds`, `commit_written_bytes` | way | rounds and bytes of batches: direct (to segments), journal, destage (journal to segments) |
+//! | `commit_first_bytes` | way | those of the bytes that were nowhere before: what is acknowledged by the journal, and what went past it |
 //! | `sync_latency_seconds` | way | histogram of syncs; its count is how many |
 //! | `unwritten_bytes` | | appended, not yet written: producers brake at 64 MiB |
 //! | `device_writes`, `device_syncs`, `device_stalls` | | of the data folders' drives; stalls where `ringlog.disk.expected.write.us` is set |
@@ -31,7 +32,7 @@
 //! | `journal_payload_bytes`, `journal_written_bytes` | | batches in rounds, and what was written for them |
 //! | `journal_recycles` | | files that came free |
 //! | `journal_destages` | | partitions asked to write their segments so that a file comes free |
-//! | `journal_full`, `journal_full_seconds` | | times that the ring had no room, and for how long in all; partitions went direct |
+//! | `journal_full`, `journal_full_seconds` | | times that the ring had no room, and for how long in all; partitions waited or went direct |
 //! | `batch_cache_bytes`, `batch_cache_limit_bytes` | | memory of batches just written |
 //! | `open_files` | | segment files open |
 //! | `partitions` | state | led, open, unopened, failed, damaged, full; a partition may be in several |
@@ -162,7 +163,8 @@ pub fn kafka_name(code: ErrorCode) -> String {
 fn ways(figures: &ShardFigures) -> [(&'static str, WayStats); 3] {
     let log = &figures.log;
     let journal = &log.journal;
-    let rounds = WayStats { rounds: journal.rounds, written_bytes: journal.payload_bytes, syncs: journal.syncs };
+    let bytes = journal.payload_bytes;
+    let rounds = WayStats { rounds: journal.rounds, written_bytes: bytes, first_bytes: bytes, syncs: journal.syncs };
     [("direct", log.direct), ("journal", rounds), ("destage", log.destage)]
 }
 
@@ -254,6 +256,9 @@ pub const FAMILIES: &[Family] = &[
     }),
     many(Kind::Counter, "commit_written_bytes", "Bytes of batches written, by way.", |f| {
         ways(f).iter().map(|(way, stats)| (one("way", way), Value::Int(stats.written_bytes))).collect()
+    }),
+    many(Kind::Counter, "commit_first_bytes", "Bytes of batches that were on no drive before, by way.", |f| {
+        ways(f).iter().map(|(way, stats)| (one("way", way), Value::Int(stats.first_bytes))).collect()
     }),
     Family {
         kind: Kind::Histogram,

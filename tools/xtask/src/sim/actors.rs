@@ -24,6 +24,10 @@ pub struct Stage {
     pub calm: bool,
     /// An append every few hundred microseconds: while the round before is under way.
     pub steady: bool,
+    /// Most bytes of a record of an ordinary append.
+    pub record_bytes: u64,
+    /// Longest time of doing nothing at all, 0 where it never comes to that.
+    pub lull_us: u64,
     pub retains: bool,
     pub compacts: bool,
     /// High watermark of a compacted partition: nothing above it is cleaned, nothing below it is cut.
@@ -33,6 +37,7 @@ pub struct Stage {
     pub acknowledgements: TaskGroup,
     /// The process is killed with the last of these.
     pub acknowledgements_left: Rc<Cell<u64>>,
+    pub turns_left: Rc<Cell<u64>>,
 }
 
 fn below(dice: &mut Dice, low: i64, high: i64) -> i64 {
@@ -56,12 +61,16 @@ impl Stage {
     }
 
     pub async fn write(self: Rc<Self>, mut dice: Dice, turns: u64) {
-        for _ in 0..if self.steady { 4 * turns } else { turns } {
+        for _ in 0..turns {
+            self.count_turn();
             if self.log.failure().is_some() {
                 self.after_failure(&mut dice);
                 return;
             }
-            if self.steady && !dice.one_in(12) {
+            if self.lull_us > 0 && dice.one_in(25) {
+                clock::sleep(Duration::from_micros(dice.below(self.lull_us))).await;
+            }
+            if self.steady && !dice.one_in(8) {
                 self.append_some(&mut dice).await;
                 clock::sleep(Duration::from_micros(dice.below(600))).await;
                 continue;
@@ -105,7 +114,7 @@ impl Stage {
         self.shard.wait_room().await;
         let (count, most) = match if self.calm || self.steady { dice.below(70) } else { dice.below(100) } {
             0..=9 => (40, 100),
-            10..=69 => (1 + dice.below(6), 200),
+            10..=69 => (1 + dice.below(6), self.record_bytes),
             70..=89 => (1 + dice.below(4), 3000),
             90..=97 => (1 + dice.below(2), 20_000),
             _ => (1, 150_000),
@@ -135,7 +144,7 @@ impl Stage {
                             bytes.len()
                         )
                     });
-                    self.expected.borrow_mut().appended(at, appended, clock::wall_ms(), bytes);
+                    self.expected.borrow_mut().appended(at, appended, bytes);
                     last = Some(appended.next_offset);
                 }
                 Err(error) => {
@@ -170,11 +179,11 @@ impl Stage {
     }
 
     fn count_acknowledgement(&self) {
-        let left = self.acknowledgements_left.get().saturating_sub(1);
-        self.acknowledgements_left.set(left);
-        if left == 0 {
-            sim::crash();
-        }
+        count_down(&self.acknowledgements_left);
+    }
+
+    fn count_turn(&self) {
+        count_down(&self.turns_left);
     }
 
     fn batch(&self, dice: &mut Dice, most: u64) -> Vec<u8> {
@@ -342,6 +351,14 @@ impl Stage {
                 None
             }
         }
+    }
+}
+
+/// The process is killed at nought.
+fn count_down(left: &Cell<u64>) {
+    left.set(left.get().saturating_sub(1));
+    if left.get() == 0 {
+        sim::crash();
     }
 }
 

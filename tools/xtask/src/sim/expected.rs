@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use log::{Appended, PartitionLog};
+use model::BatchHeader;
 
 use super::compacted::{self, Keyed};
 
@@ -62,7 +63,9 @@ pub enum Before {
 
 impl Expected {
     /// `at`: the offset that the batch was to have.
-    pub fn appended(&mut self, at: i64, appended: Appended, timestamp_ms: i64, bytes: Vec<u8>) {
+    pub fn appended(&mut self, at: i64, appended: Appended, bytes: Vec<u8>) {
+        // As it was built: the clock goes on meanwhile.
+        let timestamp_ms = BatchHeader::parse(&bytes).map_or(-1, |header| header.max_timestamp_ms);
         let base = appended.base_offset.0;
         assert!(base == at && base >= self.end, "offset {base} was handed out, but the log ends at {}", self.end);
         let next = appended.next_offset.0;

@@ -43,8 +43,9 @@ struct Shared {
     /// The last stop was clean and without a fault: the next start has to look at no log.
     was_clean: Cell<bool>,
     stopped: Cell<bool>,
-    /// Acknowledgements of the life under way until it ends.
+    /// Acknowledgements of the life under way until it ends, and turns of its writers.
     acknowledgements_left: Rc<Cell<u64>>,
+    turns_left: Rc<Cell<u64>>,
     batches: Cell<u64>,
     rounds: Cell<u64>,
 }
@@ -68,6 +69,7 @@ fn run(seed: u64, keep_text: bool, scenario: Scenario, lives: Vec<(LifePlan, Dic
         was_clean: Cell::new(false),
         stopped: Cell::new(false),
         acknowledgements_left: Rc::default(),
+        turns_left: Rc::default(),
         batches: Cell::new(0),
         rounds: Cell::new(0),
         scenario,
@@ -106,10 +108,15 @@ fn one_life(
     shared.faulty.set(!plan.faults.is_empty());
     shared.stopped.set(false);
     shared.acknowledgements_left.set(u64::MAX);
+    shared.turns_left.set(u64::MAX);
     match plan.end {
         End::Stop => {}
         End::CrashAfter(steps) => simulation.crash_after(steps),
         End::CrashAcknowledging(count) => shared.acknowledgements_left.set(count),
+        End::CrashWorking(hundredths) => {
+            let all = shared.scenario.writer_turns(turns) * shared.scenario.partitions.len() as u64;
+            shared.turns_left.set((all * hundredths / 100).max(1));
+        }
     }
     plan.faults.iter().cloned().for_each(sim::inject);
     let ended = simulation.life(process(shared.clone(), dice, turns));
@@ -156,7 +163,7 @@ async fn process(shared: Rc<Shared>, mut dice: Dice, turns: u64) {
             let refusable = shared.expected.iter().any(|expected| expected.borrow().refusable);
             if refusable && error.to_string().contains("was durable and is damaged") {
                 // The operator does as the sentence says and goes on without what was in the ring.
-                rings::move_away(Path::new(FOLDER)).await;
+                rings::move_away(Path::new(FOLDER), shared.faulty.get()).await;
                 shared.expected.iter().for_each(|expected| expected.borrow_mut().damaged = true);
                 return;
             }
@@ -185,7 +192,7 @@ async fn process(shared: Rc<Shared>, mut dice: Dice, turns: u64) {
     for stage in &stages {
         check(stage, &mut dice).await;
     }
-    work(&stages, &mut dice, turns).await;
+    work(&stages, &mut dice, turns, shared.scenario.writer_turns(turns)).await;
     shared
         .batches
         .set(shared.batches.get() + stages.iter().map(|s| s.expected.borrow().batches.len() as u64).sum::<u64>());
@@ -247,12 +254,15 @@ fn stage(shared: &Shared, shard: &Rc<LogShard>, log: Rc<PartitionLog>, number: u
         faulty: shared.faulty.get(),
         calm: shared.scenario.calm,
         steady: shared.scenario.steady,
+        record_bytes: shared.scenario.record_bytes,
+        lull_us: shared.scenario.lull_us,
         retains: config.retention_bytes >= 0 || config.retention_ms >= 0,
         compacts: config.compact,
         bound: Cell::new(log_end),
         busy: Cell::new(false),
         acknowledgements: TaskGroup::new(),
         acknowledgements_left: shared.acknowledgements_left.clone(),
+        turns_left: shared.turns_left.clone(),
     })
 }
 
@@ -302,14 +312,14 @@ async fn flip(shared: &Shared, dice: &mut Dice) {
     }
 }
 
-async fn work(stages: &[Rc<Stage>], dice: &mut Dice, turns: u64) {
+async fn work(stages: &[Rc<Stage>], dice: &mut Dice, turns: u64, writer_turns: u64) {
     let mut tasks = Vec::new();
     for stage in stages {
         let [first, second, third] = [dice.number(), dice.number(), dice.number()].map(Dice::new);
         if stage.compacts {
             tasks.push(spawn("cleaner", stage.clone().clean(Dice::new(dice.number()), turns)));
         }
-        tasks.push(spawn("writer", stage.clone().write(first, turns)));
+        tasks.push(spawn("writer", stage.clone().write(first, writer_turns)));
         tasks.push(spawn("reader", stage.clone().read(second, turns)));
         tasks.push(spawn("janitor", stage.clone().tidy(third, turns)));
         tasks.push(spawn("scrub", stage.clone().scrub(turns)));

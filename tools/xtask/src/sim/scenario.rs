@@ -26,6 +26,10 @@ pub struct Scenario {
     pub calm: bool,
     /// Writers append all the time, some of it while a round is under way.
     pub steady: bool,
+    /// Most bytes of a record of an ordinary append: batches that share a block, or that lie in two.
+    pub record_bytes: u64,
+    /// Partitions fall silent for so many microseconds at most, while the others drive the ring around.
+    pub lull_us: u64,
 }
 
 /// How a life is to end.
@@ -37,6 +41,8 @@ pub enum End {
     CrashAfter(u64),
     /// Killed with the so-manyth acknowledgement: what it promised has to be there already.
     CrashAcknowledging(u64),
+    /// Killed when so many of a hundred turns of the writers are over: in the midst of work, however long that is.
+    CrashWorking(u64),
 }
 
 #[derive(Clone, Debug)]
@@ -70,6 +76,8 @@ impl Scenario {
             flips: dice.one_in(6),
             calm: long && dice.one_in(2),
             steady,
+            record_bytes: pick(dice, &[200, 200, 1000, 3000]),
+            lull_us: pick(dice, &[0, 20_000, 100_000]),
             journal,
         }
     }
@@ -111,7 +119,9 @@ impl LifePlan {
         let end = if dice.below(10) < 3 {
             End::Stop
         } else if dice.one_in(3) {
-            let most = 1 << dice.below(10);
+            End::CrashWorking(1 + dice.below(100))
+        } else if dice.one_in(3) {
+            let most = 1 << (3 + dice.below(8));
             End::CrashAcknowledging(1 + dice.below(most))
         } else {
             // Early ones too: within the start, within the first append.
@@ -149,6 +159,11 @@ impl Troubles<'_> {
 }
 
 impl Scenario {
+    /// Turns of a writer where others take so many.
+    pub fn writer_turns(&self, turns: u64) -> u64 {
+        if self.steady { 4 * turns } else { turns }
+    }
+
     /// Without what is left out of it.
     pub fn without(mut self, troubles: &mut Troubles<'_>) -> Scenario {
         self.flips = self.flips && troubles.keeps("bits flip in old blocks".to_string());

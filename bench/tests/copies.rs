@@ -188,7 +188,13 @@ fn the_direct_way_copies_a_large_batch_twice_and_a_fetch_does_not() {
 #[test]
 fn the_journal_copies_a_small_batch_twice_and_once_more_later() {
     in_turn(|| {
-        let journal = JournalConfig { file_bytes: 1 << 20, files_max: 3, small_bytes: 16 << 10, after_commits: 1 };
+        let journal = JournalConfig {
+            file_bytes: 1 << 20,
+            files_max: 3,
+            small_bytes: 16 << 10,
+            after_commits: 1,
+            ..JournalConfig::default()
+        };
         let bytes = 8_000;
         let [append, commit, fetch, stop] = costs(bytes, Some(journal));
         println!("journal, {bytes} bytes: append {append:?}, commit {commit:?}, fetch {fetch:?}, stop {stop:?}");

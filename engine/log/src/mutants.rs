@@ -48,6 +48,8 @@ pub enum Mutant {
     VoidLast,
     /// The block that a segment ends in leaves the journal when it was written, before its sync.
     DestageUnsynced,
+    /// A clean stop takes what the destager wrote for synced.
+    CloseUnsynced,
     /// A batch of which the segment has only the first blocks leaves the journal.
     RemainderForgotten,
     /// A round acknowledges everything that was appended by then.
@@ -92,6 +94,7 @@ mod chosen {
             Mutant::VoidIgnored,
             Mutant::VoidLast,
             Mutant::DestageUnsynced,
+            Mutant::CloseUnsynced,
             Mutant::RemainderForgotten,
             Mutant::AcknowledgedPastEnd,
             Mutant::DamageIsTheEnd,

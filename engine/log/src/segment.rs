@@ -191,6 +191,22 @@ impl OpenSegment {
         }
     }
 
+    /// Bytes up to this may leave memory: the file has them. What a failed partition's file may have lost is only in memory,
+    /// and in the ring.
+    pub fn evictable(&self, failed: bool) -> u64 {
+        if failed { self.durable } else { self.written }
+    }
+
+    /// The journal has bytes durably that the file does not have.
+    pub fn can_move(&self) -> bool {
+        self.kept.fill.size > self.written
+    }
+
+    /// Bytes that rounds of the journal have and the file does not.
+    pub fn pinned(&self) -> u64 {
+        self.taken.saturating_sub(self.written)
+    }
+
     pub fn is_written(&self) -> bool {
         self.written == self.fill.size
     }

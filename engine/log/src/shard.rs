@@ -226,7 +226,8 @@ impl LogShard {
         let config = self.config.journal?;
         let home = self.dir(dir);
         let mut journals = self.journals.borrow_mut();
-        let made = || Journal::new(config, home, self.config.writer, self.device.clone(), self.committer.clone());
+        let ways = (self.committer.clone(), self.destager.clone());
+        let made = || Journal::new(config, home, self.config.writer, self.device.clone(), ways);
         Some(journals.entry(dir.path().to_path_buf()).or_insert_with(made).clone())
     }
 

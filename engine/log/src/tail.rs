@@ -102,6 +102,11 @@ impl Tail {
         bytes
     }
 
+    /// Whether the row reaches to this position of a segment.
+    pub fn reaches(&self, segment_base: Offset, position: u64) -> bool {
+        self.chunks.iter().any(|c| c.segment_base == segment_base && c.end() >= position)
+    }
+
     /// Slices that cover the file range `from..to` of a segment. `to` lies within the row.
     pub fn parts(&self, segment_base: Offset, from: u64, to: u64) -> Parts {
         let mut parts = Vec::new();

@@ -112,12 +112,13 @@ fn device_limits(shards: &ShardConfig) -> DeviceLimits {
     }
 }
 
-/// A shard's ring. What it holds is pinned in the batch cache, so it takes half of that at most.
+/// A shard's ring. What of it is not in the segments yet is pinned in the batch cache, in half of that at most.
 fn journal(limits: &ShardConfig, shards: usize) -> Option<JournalConfig> {
-    let bytes = limits.journal_bytes.min(limits.batch_cache_bytes as u64 / 2) / shards as u64;
+    let bytes = limits.journal_bytes / shards as u64;
+    let memory_bytes = limits.batch_cache_bytes as u64 / 2 / shards as u64;
     let units = if cfg!(feature = "sim") { 1 } else { bytes / JOURNAL_FILES as u64 / JOURNAL_UNIT };
     let file_bytes = units.max(1) * JOURNAL_UNIT;
-    let config = JournalConfig { file_bytes, files_max: JOURNAL_FILES, ..JournalConfig::default() };
+    let config = JournalConfig { file_bytes, files_max: JOURNAL_FILES, memory_bytes, ..JournalConfig::default() };
     limits.journal.then_some(config)
 }
 

@@ -1,5 +1,5 @@
-//! How the ring's files come free: the partitions with bytes in the oldest one write their segments (large writes, a few
-//! at a time, a sync each), and once all of them have, the file may be written again. It begins early enough that rounds
+//! How the ring's files come free: the partitions with bytes in the oldest one write their segments as far as they have not yet (a few
+//! at a time) and sync them, and once all of them have, the file may be written again. It begins early enough that rounds
 //! seldom meet a full ring; when they do, their partitions wait for it ([`super::room`]).
 //!
 //! A poisoned partition cannot write its segment. What was acknowledged of it is carried forward into the newest lap, so
@@ -35,7 +35,6 @@ impl Journal {
         };
         if retired + freed > 0 {
             // A round may have to say that a file is over, or has a file again.
-            self.pressure.set(false);
             self.ready.notify();
         }
         if freed > 0 {
@@ -49,14 +48,11 @@ impl Journal {
         if !free && !whole && rest < self.config.file_bytes / 2 && needed > 0 {
             self.grow();
         }
-        if needed == 0 {
-            self.pressure.set(false);
-        }
         let crowded = whole && needed > 1 && needed * 4 >= files * 3;
         let stuck = whole && !free && rest < self.config.tight_bytes();
-        // The only file, or memory is short: even the file under way is emptied, as far as it is.
-        let closes = needed == 1 && (stuck || self.pressure.get()) && self.ring.borrow_mut().close_current();
-        if crowded || stuck || self.pressure.get() {
+        // The only file: even the one under way is emptied, as far as it is.
+        let closes = needed == 1 && stuck && self.ring.borrow_mut().close_current();
+        if crowded || stuck {
             self.empty_oldest();
         }
         let failed_only = || {
@@ -130,13 +126,6 @@ impl Journal {
     /// Whether the file of this lap is to come free.
     pub fn is_emptying(&self, lap: u64) -> bool {
         self.state.get() == State::Broken || self.ring.borrow().lap(lap).is_some_and(|lap| lap.emptying)
-    }
-
-    /// The batch cache cannot let go of what is only here.
-    pub fn relieve(&self) {
-        if self.state.get() == State::Ready && !self.pressure.replace(true) {
-            self.progress.notify();
-        }
     }
 
     /// After a failure: everyone goes to the segments, and when all are there the ring is given up.

@@ -1,14 +1,15 @@
 //! The journal: the committer's second way, for small appends of many partitions. One a shard and data folder.
 //!
 //! A round takes what is pending of every partition into one sequential direct write and one fdatasync: that is stage
-//! two for all of them. Their segments get the bytes later, in larger writes ([`destage`]), before the ring's file that
-//! holds them is used again; until then they are pinned in the partitions' tail chunks, from which they are served. What is
+//! two for all of them. Their segments get the bytes later, in larger writes ([`memory`]); until then they are pinned in the
+//! partitions' tail chunks, from which they are served. The segments are synced later still, before the ring's file that holds the
+//! bytes is used again ([`destage`]). What is
 //! large, of a new file or of a topic in memory goes straight to its segment, as everything does where the journal is off
 //! ([`crate::committer`]).
 //!
 //! * [`rounds`]: the loop that makes rounds; [`room`]: who comes when there is none; [`ring`]: the files; [`format`]: what is
 //!   in them;
-//! * [`destage`]: how files come free; [`replay`] and [`plan`]: what a start does with what it finds;
+//! * [`destage`]: how files come free; [`memory`]: how much of them is in memory; [`replay`] and [`plan`]: what a start does with what it finds;
 //! * [`look`]: a ring as tools see it; [`figures`]: what is counted of it; [`testing`]: rings of any making;
 //! * `partition/journaled.rs`: the partition's side.
 //!
@@ -23,6 +24,7 @@ mod destage;
 mod figures;
 pub mod format;
 pub mod look;
+mod memory;
 pub mod plan;
 pub mod replay;
 mod ring;
@@ -64,6 +66,9 @@ pub struct JournalConfig {
     pub files_max: usize,
     /// Most pending bytes of a partition that go to the journal; more goes straight to its segment.
     pub small_bytes: u64,
+    /// Bytes of all partitions that are in rounds and not in their segments' files, at most: what is in memory for the journal's
+    /// sake. From half of that on they are written, without a sync, which they need only when a file is to come free.
+    pub memory_bytes: u64,
     /// Commits of partitions before the first file is made: a node that does little keeps no ring.
     pub after_commits: u32,
 }
@@ -84,7 +89,13 @@ impl JournalConfig {
 
 impl Default for JournalConfig {
     fn default() -> JournalConfig {
-        JournalConfig { file_bytes: 8 << 20, files_max: 8, small_bytes: 128 << 10, after_commits: JOURNAL_AFTER }
+        JournalConfig {
+            file_bytes: 8 << 20,
+            files_max: 8,
+            small_bytes: 128 << 10,
+            memory_bytes: 16 << 20,
+            after_commits: JOURNAL_AFTER,
+        }
     }
 }
 
@@ -139,6 +150,7 @@ pub(crate) struct Journal {
     owner: Owner,
     device: Rc<Device>,
     direct: Rc<Committer>,
+    destager: Rc<Committer>,
     state: Cell<State>,
     ring: RefCell<Ring>,
     queue: RefCell<VecDeque<Rc<PartitionLog>>>,
@@ -152,7 +164,9 @@ pub(crate) struct Journal {
     ready: Notify,
     /// Something came free, or has to.
     progress: Notify,
-    pressure: Cell<bool>,
+    /// Bytes that are in rounds and not in their segments' files, and whether those who wait do so for fewer of them.
+    pinned: Cell<u64>,
+    waits_for_memory: Cell<bool>,
     growing: Cell<bool>,
     /// The last try to make a file failed: the ring gets on with those it has, until one comes free.
     full_grown: Cell<bool>,
@@ -184,7 +198,7 @@ impl Journal {
         home: Rc<ShardDir>,
         writer: u16,
         device: Rc<Device>,
-        direct: Rc<Committer>,
+        (direct, destager): (Rc<Committer>, Rc<Committer>),
     ) -> Rc<Journal> {
         assert!(config.file_bytes.is_multiple_of(BLOCK) && config.files_max > 0, "a ring of whole blocks");
         assert!(config.file_bytes >= 2 * config.tight_bytes(), "a file has room for rounds: {}", config.file_bytes);
@@ -196,6 +210,7 @@ impl Journal {
             owner,
             device,
             direct,
+            destager,
             state: Cell::new(State::Off),
             queue: RefCell::default(),
             waiting: RefCell::default(),
@@ -204,7 +219,8 @@ impl Journal {
             carries: RefCell::default(),
             ready: Notify::new(),
             progress: Notify::new(),
-            pressure: Cell::new(false),
+            pinned: Cell::new(0),
+            waits_for_memory: Cell::new(false),
             growing: Cell::new(false),
             full_grown: Cell::new(false),
             commits: Cell::new(0),

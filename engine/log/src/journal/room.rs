@@ -34,6 +34,7 @@ impl Journal {
             queue.push_front(log);
         }
         self.waits_for.set(0);
+        self.waits_for_memory.set(false);
     }
 
     /// One of those who wait may have to go direct now: somebody waits for it.
@@ -86,7 +87,7 @@ impl Journal {
         }
     }
 
-    fn let_wait(&self) {
+    pub(super) fn let_wait(&self) {
         loop {
             let Some(log) = self.queue.borrow_mut().pop_front() else { return };
             match log.take_for_journal(0, self.config.most_bytes()) {

@@ -97,6 +97,10 @@ impl Journal {
         let mut left = room as usize - BLOCK as usize;
         self.take_voids(&mut load, &mut left);
         self.take_carries(&mut load, &mut left);
+        if self.is_short_of_memory() {
+            self.no_memory();
+            return load;
+        }
         left = left.saturating_sub(self.kept_back() as usize);
         if left < self.waits_for.get() {
             self.no_room();
@@ -124,6 +128,7 @@ impl Journal {
         } else {
             self.fullness.ends(clock::now_ns);
         }
+        self.write_out_early();
         load
     }
 
@@ -251,6 +256,7 @@ impl Journal {
         for void in flight.load.voids {
             void.done.send(true);
         }
+        self.step_ended();
         self.progress.notify();
     }
 

@@ -88,7 +88,8 @@ fn before_write(error: LogError) -> Failure {
 }
 
 impl PartitionLog {
-    fn next_job(&self, way: Way) -> Next {
+    /// `syncs`: of the destager, whether the step ends with a sync.
+    fn next_job(&self, way: Way, syncs: bool) -> Next {
         let state = self.state.borrow();
         if self.paused.get() > 0 || self.sealing.get() || state.failed.is_some() {
             return Next::Nothing;
@@ -99,16 +100,18 @@ impl PartitionLog {
             None => (&state.active, false),
         };
         let upto = if way == Way::Destage && !draining { segment.kept } else { segment.mark() };
-        if upto.fill.size <= segment.written {
-            return Next::Nothing;
-        }
+        let end = match way {
+            Way::Destage if !draining => self.destage_end(&state, syncs),
+            // Somebody waits for the sync of what the destager wrote.
+            _ if upto.fill.size <= segment.written && (draining || !self.settles_held()) => None,
+            _ => Some((upto.fill.size, upto.fill.size)),
+        };
+        let Some((to, whole)) = end else { return Next::Nothing };
         let from = if active(Mutant::DirectOvertakes) && way == Way::Direct {
             segment.taken.max(segment.written)
         } else {
             segment.written
         };
-        let cut = if way == Way::Destage && !draining { self.whole_blocks(&state) } else { None };
-        let (to, whole) = cut.unwrap_or((upto.fill.size, upto.fill.size));
         Next::Write(Job {
             segment_base: segment.base_offset,
             from,
@@ -132,8 +135,12 @@ impl PartitionLog {
             self.comes_back[way as usize].set(true);
             return None;
         }
-        let job = match self.next_job(way) {
-            Next::Nothing => return None,
+        let syncs = way == Way::Direct || self.destage_syncs();
+        let job = match self.next_job(way, syncs) {
+            Next::Nothing => {
+                self.tell_journal_of_step();
+                return None;
+            }
             Next::Seal => {
                 self.start_seal();
                 return None;
@@ -142,16 +149,16 @@ impl PartitionLog {
         };
         self.in_flight.set(self.in_flight.get() + 1);
         self.steps[way as usize].set(self.steps[way as usize].get() + 1);
+        self.shard.committer_of(way).step_began();
         match self.write_job(job, way).await {
             Ok(written) => {
                 let failed_meanwhile = !self.wrote(&job);
                 self.mutate_written(&job);
-                if !failed_meanwhile && !job.draining {
+                if !failed_meanwhile && job.draining {
+                    self.start_seal();
+                } else if !failed_meanwhile && syncs {
                     self.syncing.set(self.syncing.get() + 1);
                     return Some(written);
-                }
-                if !failed_meanwhile {
-                    self.start_seal();
                 }
             }
             Err(Failure::Brake(error)) => self.brake(&error),
@@ -167,18 +174,24 @@ impl PartitionLog {
         let steps = &self.steps[way as usize];
         assert!(steps.get() > 0, "a step ends once");
         steps.set(steps.get() - 1);
+        self.shard.committer_of(way).step_ended();
         if steps.get() > 0 {
             return;
         }
         if self.comes_back[way.other() as usize].replace(false) {
             match way.other() {
                 Way::Direct => self.register(),
-                Way::Destage => self.request_destage(),
+                Way::Destage => self.queue_destage(),
             }
         }
         if way == Way::Direct && self.journal.is_some() && self.has_untaken() {
             self.register();
         }
+    }
+
+    /// Somebody waits until the segments have everything durably that the ring still holds of them.
+    fn settles_held(&self) -> bool {
+        self.direct_only.get() > 0 && !self.held.borrow().is_empty()
     }
 
     fn has_untaken(&self) -> bool {
@@ -191,6 +204,9 @@ impl PartitionLog {
         let new_folder_in = self.make_folder().await.map_err(before_write)?;
         let new_file = job.from == 0;
         let file = self.direct_file(job.segment_base, new_file).await.map_err(before_write)?;
+        if job.from == job.to {
+            return Ok(Written { log: self.clone(), new_folder_in, file, job, way });
+        }
         self.cut_leftovers(&file, job).await.map_err(before_write)?;
         self.reserve(&file, job).await.map_err(before_write)?;
         self.full.set(false);
@@ -393,7 +409,9 @@ impl PartitionLog {
             };
             assert!(segment.written <= job.from, "one write stage at a time");
             (segment.written, segment.whole) = (job.to, job.whole);
-            (segment.index.tail.len() >= INDEX_TAIL_ENTRIES, segment.count(job.to))
+            let counts = (segment.index.tail.len() >= INDEX_TAIL_ENTRIES, segment.count(job.to));
+            self.count_pinned(&state);
+            counts
         };
         self.shard.sub_unwritten(counted);
         if job.ends_a_batch() {
@@ -424,7 +442,8 @@ impl PartitionLog {
 
     /// The sync stage of a round.
     pub(crate) async fn sync_written(self: Rc<Self>, written: Written, folder_error: Option<LogError>) {
-        let memory = self.state.borrow().config.durability == Durability::Memory;
+        // What the ring holds stays there until its segment was synced, whatever the topic asks for by now.
+        let memory = self.state.borrow().config.durability == Durability::Memory && self.held.borrow().is_empty();
         let result = match folder_error {
             Some(error) => Err(error),
             None if memory => Ok(()),
@@ -483,6 +502,7 @@ impl PartitionLog {
                     segment.kept = job.mark();
                 }
             }
+            self.count_pinned(&state);
             due
         };
         self.unsynced.set(memory);
@@ -504,6 +524,13 @@ impl PartitionLog {
         self.in_flight.set(self.in_flight.get() - 1);
         self.settled.notify();
         self.ask_for_destage();
+        self.tell_journal_of_step();
+    }
+
+    fn tell_journal_of_step(&self) {
+        if let Some(journal) = &self.journal {
+            journal.step_ended();
+        }
     }
 
     /// The device failed: nothing that is not durable yet may ever be acknowledged, and nothing is tried again as if
@@ -523,6 +550,7 @@ impl PartitionLog {
                 return;
             }
             state.failed = Some(error.clone());
+            self.count_pinned(&state);
             state.open_segments().map(OpenSegment::uncounted).sum()
         };
         self.shard.sub_unwritten(unwritten);

@@ -78,7 +78,9 @@ impl PartitionLog {
         let pending = state.active.fill.size - state.active.taken;
         if pending == 0 {
             self.queued.set(false);
-            return if only_direct && !state.active.is_written() { Taken::Direct } else { Taken::Nothing };
+            let settles = self.direct_only.get() > 0 && !self.held.borrow().is_empty();
+            let direct = only_direct && (settles || !state.active.is_written());
+            return if direct { Taken::Direct } else { Taken::Nothing };
         }
         if self.steps[Way::Direct as usize].get() > 0 {
             // Its end registers again.
@@ -97,6 +99,7 @@ impl PartitionLog {
         let (base, from, to) = (state.active.base_offset, state.active.taken, state.active.mark());
         let Parts::Ready(parts) = state.tail.parts(base, from, to.fill.size) else { return Taken::Direct };
         state.active.taken = to.fill.size;
+        self.count_pinned(&state);
         self.queued.set(false);
         self.in_flight.set(self.in_flight.get() + 1);
         Taken::Piece(Piece { log: self.clone(), segment_base: base, from, to, parts, carried: false })
@@ -117,9 +120,13 @@ impl PartitionLog {
         let mut pieces = Vec::new();
         for segment in state.open_segments().filter(|s| s.kept.fill.size > s.durable) {
             let (from, to) = (segment.durable, segment.kept);
-            // What is not in its segment is pinned in memory.
-            let Parts::Ready(parts) = state.tail.parts(segment.base_offset, from, to.fill.size) else { continue };
+            // What its segment's file was given may have left memory before the sync failed: the file of the ring that has it is
+            // kept then, for the next start.
             let base = segment.base_offset;
+            if !state.tail.reaches(base, to.fill.size) {
+                continue;
+            }
+            let Parts::Ready(parts) = state.tail.parts(base, from, to.fill.size) else { continue };
             pieces.push(Piece { log: self.clone(), segment_base: base, from, to, parts, carried: true });
         }
         self.in_flight.set(self.in_flight.get() + pieces.len() as u32);
@@ -196,10 +203,12 @@ impl PartitionLog {
 
     /// The round failed, or had no room after all: its bytes go another way.
     pub(crate) fn journal_given_up(&self, piece: &Piece) {
-        if !piece.carried
-            && let Some(segment) = self.state.borrow_mut().open_segment_mut(piece.segment_base)
-        {
-            segment.taken = segment.taken.min(piece.from);
+        if !piece.carried {
+            let mut state = self.state.borrow_mut();
+            if let Some(segment) = state.open_segment_mut(piece.segment_base) {
+                segment.taken = segment.taken.min(piece.from);
+            }
+            self.count_pinned(&state);
         }
         self.step_done();
     }
@@ -214,13 +223,6 @@ impl PartitionLog {
         direct.register(self.clone());
     }
 
-    /// Asks for the segment to be written as far as the journal has it.
-    pub(crate) fn request_destage(self: &Rc<Self>) {
-        if !self.destage_queued.replace(true) {
-            self.shard.destager.register(self.clone());
-        }
-    }
-
     /// The ring's oldest file with bytes of this partition is to come free, and what kept it from that may be over.
     pub(crate) fn ask_for_destage(&self) {
         let oldest = self.held.borrow().front().map(|held| held.lap);
@@ -232,7 +234,7 @@ impl PartitionLog {
         // Without space it would only fail again: the retry comes back here.
         let kept_away = self.paused.get() > 0 || self.sealing.get() || self.retries.get();
         if journal.is_emptying(oldest) && self.failure().is_none() && !kept_away {
-            self.me().request_destage();
+            self.request_destage();
         }
     }
 
@@ -244,24 +246,37 @@ impl PartitionLog {
         }
     }
 
-    /// How far a move to the segment should go, and where the last batch ends before: to the last whole block, if that is
-    /// enough for the file that is to come free. `None`: as far as the journal has it.
-    pub(crate) fn whole_blocks(&self, state: &State) -> Option<(u64, u64)> {
-        let (segment, journal) = (&state.active, self.journal.as_ref()?);
-        let to = segment.kept.fill.size / BLOCK * BLOCK;
+    /// How far a move from the journal to the active segment should go, and where the last batch ends before: to the last whole
+    /// block where that is enough. `None`: there is nothing to do. `syncs`: it ends with a sync, for which it may be
+    /// that nothing is left to write.
+    pub(crate) fn destage_end(&self, state: &State, syncs: bool) -> Option<(u64, u64)> {
+        let segment = &state.active;
+        let kept = segment.kept.fill.size;
+        let to = (kept / BLOCK * BLOCK).max(segment.written);
+        if syncs && (self.held.borrow().is_empty() || self.wants_end(state, to)) {
+            return (kept > segment.written || !self.held.borrow().is_empty()).then_some((kept, kept));
+        }
+        match to {
+            _ if to == segment.written && syncs => Some((to, segment.whole)),
+            _ if to == segment.written => (kept > to).then_some((kept, kept)),
+            _ if to == kept => Some((kept, kept)),
+            _ => Some(match state.tail.batch_end(segment.base_offset, segment.whole, to) {
+                Some(whole) => (to, whole),
+                None => (kept, kept),
+            }),
+        }
+    }
+
+    /// Whether a move has to go to the last batch's end: for a recovery point, which lies between two batches, for the file that
+    /// is to come free, or since whoever asked wants everything.
+    fn wants_end(&self, state: &State, to: u64) -> bool {
+        let base = state.active.base_offset;
         let (point_base, point) = state.recovery_point;
-        let since = if point_base == segment.base_offset { to.saturating_sub(point) } else { to };
-        if to <= segment.written || since >= RECOVERY_POINT_BYTES {
-            // A recovery point lies between two batches.
-            return None;
-        }
+        let since = if point_base == base { to.saturating_sub(point) } else { to };
+        let Some(journal) = self.journal.as_ref().filter(|_| since < RECOVERY_POINT_BYTES) else { return true };
         let held = self.held.borrow();
-        let emptying = held.iter().filter(|held| journal.is_emptying(held.lap));
-        let needed = emptying.filter(|held| held.segment_base == segment.base_offset).map(|held| held.end).max()?;
-        if needed > to {
-            return None;
-        }
-        Some((to, state.tail.batch_end(segment.base_offset, segment.whole, to)?))
+        let emptying = held.iter().filter(|held| held.segment_base == base && journal.is_emptying(held.lap));
+        emptying.map(|held| held.end).max().is_none_or(|needed| needed > to)
     }
 
     /// The segment's file has everything below `end`, durably.
@@ -308,10 +323,5 @@ impl PartitionLog {
             return Ok(());
         }
         journal.void(self, lap, below).await
-    }
-
-    /// Bytes of an open segment up to this may leave memory: the file has them, and nothing needs them for the ring.
-    pub(crate) fn evictable(&self, segment: &crate::segment::OpenSegment) -> u64 {
-        if self.held.borrow().is_empty() { segment.written } else { segment.durable }
     }
 }

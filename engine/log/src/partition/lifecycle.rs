@@ -12,6 +12,7 @@ use crate::error::LogError;
 use crate::format::checkpoint::CheckpointEntry;
 use crate::format::epochs::EpochHistory;
 use crate::format::names;
+use crate::mutants::{Mutant, active};
 use crate::partition::snapshots::RecoveryPoint;
 use crate::segment::{Fill, GrowingIndex, OpenSegment};
 use crate::shard::{LogShard, close_files};
@@ -99,7 +100,8 @@ impl PartitionLog {
     }
 
     fn is_settled(&self) -> bool {
-        self.in_flight.get() == 0 && !self.flushing.get() && self.state.borrow().all_written()
+        let held = !self.held.borrow().is_empty() && !active(Mutant::CloseUnsynced);
+        self.in_flight.get() == 0 && !self.flushing.get() && !held && self.state.borrow().all_written()
     }
 
     /// Waits for the steps under way and keeps new ones from beginning.
@@ -231,6 +233,7 @@ impl PartitionLog {
             let open = state.open_segments().map(OpenSegment::uncounted).sum();
             let before = if state.failed.is_some() { 0 } else { open };
             state.failed = Some(LogError::Closed);
+            self.count_pinned(&state);
             before
         };
         self.shard.sub_unwritten(unwritten);

@@ -13,6 +13,7 @@ mod figures;
 pub(crate) mod indexes;
 pub(crate) mod journaled;
 pub(crate) mod lifecycle;
+mod pinned;
 pub(crate) mod places;
 pub(crate) mod read;
 pub(crate) mod read_closed;
@@ -130,10 +131,14 @@ pub struct PartitionLog {
     /// Laps of the ring that hold what the segments do not have durably, oldest first; and the newest that ever held any.
     pub(crate) held: RefCell<VecDeque<Held>>,
     pub(crate) newest_lap: Cell<u64>,
+    /// Bytes in memory that rounds have and the segments' files do not, as the journal counts them.
+    pub(crate) pinned: Cell<u64>,
     /// Everything goes straight to the segments while this is above 0: somebody waits for that.
     pub(crate) direct_only: Cell<u32>,
     /// Registered with the destager.
     pub(crate) destage_queued: Cell<bool>,
+    /// And what it writes then is to be synced.
+    pub(crate) wants_sync: Cell<bool>,
     /// Steps of each [`Way`] under way, and whether one that found the other at work wants another turn.
     pub(crate) steps: [Cell<u32>; 2],
     pub(crate) comes_back: [Cell<bool>; 2],
@@ -209,8 +214,10 @@ impl PartitionLog {
             journal: shard.journal(&spec.data_dir),
             held: RefCell::default(),
             newest_lap: Cell::new(0),
+            pinned: Cell::new(0),
             direct_only: Cell::new(0),
             destage_queued: Cell::new(false),
+            wants_sync: Cell::new(false),
             steps: [Cell::new(0), Cell::new(0)],
             comes_back: [Cell::new(false), Cell::new(false)],
             unsynced: Cell::new(false),
@@ -375,7 +382,8 @@ impl PartitionLog {
         }
         let open = state.open_segment(chunk.segment_base);
         let written = open.map(|s| s.written);
-        if open.is_some_and(|s| self.evictable(s) < chunk.end()) {
+        let failed = state.failed.is_some();
+        if open.is_some_and(|s| s.evictable(failed) < chunk.end()) {
             return Evicted::NotYet;
         }
         let bytes = state.tail.pop_front(written);
@@ -413,7 +421,8 @@ impl PartitionLog {
             let mut state = self.state.borrow_mut();
             while state.tail.chunks.get(1).is_some_and(|second| second.first_offset <= log_start) {
                 let first = &state.tail.chunks[0];
-                if state.open_segment(first.segment_base).is_some_and(|s| self.evictable(s) < first.end()) {
+                let failed = state.failed.is_some();
+                if state.open_segment(first.segment_base).is_some_and(|s| s.evictable(failed) < first.end()) {
                     break;
                 }
                 bytes += first.chunk.capacity();
@@ -435,6 +444,9 @@ impl PartitionLog {
 
 impl Drop for PartitionLog {
     fn drop(&mut self) {
+        if let Some(journal) = &self.journal {
+            journal.count_pinned(self.pinned.get(), 0);
+        }
         let (chunks, bytes) = (self.state.get_mut().tail.chunks.len(), self.state.get_mut().tail.clear());
         self.shard.cache.released(chunks, bytes, true);
     }

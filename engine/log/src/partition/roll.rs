@@ -144,6 +144,7 @@ impl PartitionLog {
             assert!(sealed.is_some_and(|s| s.base_offset == segment.base_offset), "segments are sealed in order");
             state.closed_count += 1;
             state.closed_bytes += segment.size;
+            self.count_pinned(&state);
             if let Some(closed) = &mut state.closed {
                 closed.push(segment);
             }

@@ -158,6 +158,7 @@ impl PartitionLog {
             active.time_index = GrowingIndex { in_file: 0, tail: scan.time_index };
             active.is_all_on_disk();
             state.active = active;
+            self.count_pinned(&state);
             if let Some(closed) = &mut state.closed {
                 closed.retain(|s| s.base_offset < segment.base_offset);
             }

@@ -12,6 +12,7 @@ mod compaction_races;
 mod damage;
 mod device;
 mod journal;
+mod journal_memory;
 mod model_test;
 mod places;
 mod produce_state;
@@ -102,7 +103,13 @@ pub(crate) fn both_ways() -> Option<JournalConfig> {
 
 /// Three files that a few batches fill, made with the first commits.
 pub(crate) fn small_journal() -> JournalConfig {
-    JournalConfig { file_bytes: 64 << 10, files_max: 3, small_bytes: 16 << 10, after_commits: 1 }
+    JournalConfig {
+        file_bytes: 64 << 10,
+        files_max: 3,
+        small_bytes: 16 << 10,
+        memory_bytes: 64 << 10,
+        after_commits: 1,
+    }
 }
 
 pub(crate) fn key(topic: &str) -> PartitionKey {

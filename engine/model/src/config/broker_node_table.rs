@@ -135,10 +135,11 @@ pub(super) const SHARDS: &[Property] = &[
     broker(
         "ringlog.journal.bytes",
         Kind::Long,
-        "Disk space of the journals of the whole process, shared by the shards; what they hold is in memory too, in at most \
-         half of ringlog.batch.cache.bytes.",
+        "Disk space of the journals of the whole process, shared by the shards. The larger, the fewer syncs of segments, and the \
+         longer a start after a crash. What the segments do not have yet is in memory too, in at most half of \
+         ringlog.batch.cache.bytes.",
     )
-    .default("33554432")
+    .default("134217728")
     .unit(Unit::Bytes)
     .between(8_388_608, 68_719_476_736),
     broker("ringlog.disk.write.max.bytes", Kind::Int, "Largest single write to the disk; more goes out in pieces.")

@@ -89,6 +89,7 @@ fn journal(dice: &mut Dice) -> JournalConfig {
         file_bytes: pick(dice, &[32 << 10, 32 << 10, 64 << 10]),
         files_max: pick(dice, &[1, 2, 3, 5]),
         small_bytes: pick(dice, &[8 << 10, 32 << 10, 64 << 10]),
+        memory_bytes: pick(dice, &[8 << 10, 32 << 10, 1 << 20]),
         after_commits: pick(dice, &[1, 1, 5]),
     }
 }

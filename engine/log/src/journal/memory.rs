@@ -1,0 +1,72 @@
+//! How much the journal keeps in memory: what is in rounds and not in the segments' files. From half of its bound on, those
+//! partitions that have most of it write it out, at the bound rounds wait for them. Their files are not synced for that, but
+//! when the ring's file with the same bytes is to come free ([`super::destage`]): one sync covers many such writes.
+//!
+//! Nobody waits for himself: what is written out asks nothing of the rounds, and where nobody writes (no space, a failed
+//! drive) those who wait go the direct way.
+
+use std::rc::Rc;
+
+use super::{Journal, State};
+
+impl Journal {
+    /// A partition pins other bytes than before.
+    pub fn count_pinned(&self, before: u64, now: u64) {
+        assert!(self.pinned.get() >= before, "no more is let go than was pinned");
+        self.pinned.set(self.pinned.get() - before + now);
+    }
+
+    pub(super) fn is_short_of_memory(&self) -> bool {
+        self.pinned.get() > self.config.memory_bytes
+    }
+
+    pub(super) fn write_out_early(&self) {
+        if self.pinned.get() > self.config.memory_bytes / 2 {
+            self.write_out();
+        }
+    }
+
+    /// The batch cache cannot let go of what is only here.
+    pub fn relieve(&self) {
+        if self.state.get() == State::Ready {
+            self.write_out();
+        }
+    }
+
+    /// Asks those partitions that pin no less than others do on average, unless some that were asked did not begin yet.
+    pub(super) fn write_out(&self) {
+        if !self.destager.is_idle() {
+            return;
+        }
+        let mut members = self.ring.borrow().members();
+        members.retain(|log| log.can_write_out());
+        let pinned: u64 = members.iter().map(|log| log.pinned()).sum();
+        let share = pinned / members.len().max(1) as u64;
+        members.iter().filter(|log| log.pinned() >= share).for_each(|log| log.request_write_out());
+    }
+
+    /// Rounds take nothing of partitions until less is pinned; without anybody who writes it would never be.
+    pub(super) fn no_memory(self: &Rc<Self>) {
+        self.write_out();
+        if !self.is_writing_out() {
+            return self.hand_over_queue();
+        }
+        self.let_wait();
+        self.waits_for_memory.set(true);
+    }
+
+    /// Something is under way whose end is told to [`Self::step_ended`]: a partition writes, or a round is not durable yet, with what
+    /// can be written only then.
+    fn is_writing_out(&self) -> bool {
+        let round_under_way = self.synced_through.get() + 1 < self.sequence.get();
+        round_under_way || !self.destager.is_idle() || self.destager.steps() > 0
+    }
+
+    /// A step of a partition's commit ended: there may be memory for those who wait, or nobody left who makes any.
+    pub fn step_ended(&self) {
+        if self.waits_for_memory.get() && !(self.is_short_of_memory() && self.is_writing_out()) {
+            self.waits_for_memory.set(false);
+            self.look_again();
+        }
+    }
+}

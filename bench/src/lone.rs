@@ -1,5 +1,6 @@
 //! A lone Produce on a quiet node beside the least that its promise costs: a bare direct write and fdatasync of one block
-//! on the same disk, by turns, so that both meet the same neighbours.
+//! on the same disk, and beside the bare io_uring program, which adds a socket and two wakes to that. By turns, so that all meet
+//! the same neighbours.
 
 use std::fs::File;
 use std::io;
@@ -44,63 +45,83 @@ const BLOCKS: u64 = 1024;
 const WARM_UP: u32 = 300;
 
 pub fn run(options: &Options) -> Result<(), String> {
-    let programs = Programs::ringlog(&options.ringlog);
+    let bench = std::env::current_exe().map_err(|e| format!("this program's own path: {e}"))?;
+    let programs = Programs { bench, ..Programs::ringlog(&options.ringlog) };
     let _ = std::fs::remove_dir_all(&options.dir);
     let settings: Vec<&str> = options.settings.iter().map(String::as_str).collect();
-    let broker = Broker::start_with(Kind::Ringlog, &programs, &options.dir, &settings)?;
-    let result = measure(options, broker.port).map_err(|e| e.to_string());
-    drop(broker);
+    let broker = Broker::start_with(Kind::Ringlog, &programs, &options.dir.join("ringlog"), &settings)?;
+    let bare = Broker::start_with(Kind::Bare, &programs, &options.dir.join("bare-server"), &["layout=ring"])?;
+    let result = measure(options, [bare.port, broker.port]).map_err(|e| e.to_string());
+    drop((broker, bare));
     let _ = std::fs::remove_dir_all(&options.dir);
-    let (bare, produced) = result?;
-    print(&bare, &produced);
+    print(&result?);
     Ok(())
 }
 
-fn measure(options: &Options, port: u16) -> io::Result<(Histogram<u64>, Histogram<u64>)> {
-    let mut bare = Bare::create(&options.dir)?;
-    let mut client = Client::connect(port)?;
-    client.create_topic("lone", 1)?;
-    let load = Load {
-        topic: "lone",
-        partitions: 1,
-        record_bytes: options.record_bytes,
-        batch_bytes: options.record_bytes,
-        bytes: 0,
-    };
-    let (request, _) = Client::produce_frame(&load)?;
-    client.warm_up(&request)?;
-    let (mut writes, mut requests) = (histogram(), histogram());
+/// Latencies in microseconds, each with its name.
+type Row = (&'static str, Histogram<u64>);
+
+fn measure(options: &Options, ports: [u16; 2]) -> io::Result<Vec<Row>> {
+    let mut file = BareFile::create(&options.dir)?;
+    let [mut bare, mut ringlog] = [Lone::connect(options, ports[0])?, Lone::connect(options, ports[1])?];
+    let names = ["bare write and fdatasync", "lone produce, bare io_uring", "lone produce, acks=all"];
+    let mut rows: Vec<Row> = names.map(|name| (name, histogram())).into();
     for round in 0..WARM_UP + options.count {
-        std::thread::sleep(Duration::from_millis(options.pause_ms));
-        let begun = Instant::now();
-        bare.write()?;
-        let write = begun.elapsed();
-        std::thread::sleep(Duration::from_millis(options.pause_ms));
-        let begun = Instant::now();
-        client.produce_once(&request)?;
-        let produce = begun.elapsed();
-        if round >= WARM_UP {
-            writes.saturating_record(write.as_micros() as u64);
-            requests.saturating_record(produce.as_micros() as u64);
+        let mut steps: [&mut dyn FnMut() -> io::Result<()>; 3] =
+            [&mut || file.write(), &mut || bare.produce(), &mut || ringlog.produce()];
+        for (step, (_, histogram)) in steps.iter_mut().zip(&mut rows) {
+            std::thread::sleep(Duration::from_millis(options.pause_ms));
+            let begun = Instant::now();
+            step()?;
+            if round >= WARM_UP {
+                histogram.saturating_record(begun.elapsed().as_micros() as u64);
+            }
         }
     }
-    Ok((writes, requests))
+    Ok(rows)
+}
+
+/// A connection that sends one request at a time.
+struct Lone {
+    client: Client,
+    request: Vec<u8>,
+}
+
+impl Lone {
+    fn connect(options: &Options, port: u16) -> io::Result<Lone> {
+        let mut client = Client::connect(port)?;
+        client.create_topic("lone", 1)?;
+        let load = Load {
+            topic: "lone",
+            partitions: 1,
+            record_bytes: options.record_bytes,
+            batch_bytes: options.record_bytes,
+            bytes: 0,
+        };
+        let (request, _) = Client::produce_frame(&load)?;
+        client.warm_up(&request)?;
+        Ok(Lone { client, request })
+    }
+
+    fn produce(&mut self) -> io::Result<()> {
+        self.client.produce_once(&self.request)
+    }
 }
 
 /// A file whose blocks are there already, written directly.
-struct Bare {
+struct BareFile {
     file: File,
     block: Aligned,
     next: u64,
 }
 
-impl Bare {
-    fn create(dir: &Path) -> io::Result<Bare> {
-        let file = open(&dir.join("bare"))?;
+impl BareFile {
+    fn create(dir: &Path) -> io::Result<BareFile> {
+        let file = open(&dir.join("bare-file"))?;
         let mut block = Aligned::new(ALIGNMENT);
         write_all(&file, block.bytes(), BLOCKS * ALIGNMENT as u64, false)?;
         file.sync_all()?;
-        Ok(Bare { file, block, next: 0 })
+        Ok(BareFile { file, block, next: 0 })
     }
 
     fn write(&mut self) -> io::Result<()> {
@@ -110,14 +131,17 @@ impl Bare {
     }
 }
 
-fn print(bare: &Histogram<u64>, produced: &Histogram<u64>) {
+fn print(rows: &[Row]) {
     println!("| microseconds | p50 | p99 | p99.9 | max |\n|---|---|---|---|---|");
     let quantiles = [0.5, 0.99, 0.999, 1.0];
-    for (name, histogram) in [("bare write and fdatasync", bare), ("lone produce, acks=all", produced)] {
+    for (name, histogram) in rows {
         let cells: Vec<String> = quantiles.iter().map(|&q| histogram.value_at_quantile(q).to_string()).collect();
         println!("| {name} | {} |", cells.join(" | "));
     }
-    let ratio = |q| produced.value_at_quantile(q) as f64 / bare.value_at_quantile(q).max(1) as f64;
-    let cells: Vec<String> = quantiles.iter().map(|&q| format!("{:.2}", ratio(q))).collect();
-    println!("| ratio | {} |", cells.join(" | "));
+    let least = &rows[0].1;
+    for (name, histogram) in &rows[1..] {
+        let ratio = |q| histogram.value_at_quantile(q) as f64 / least.value_at_quantile(q).max(1) as f64;
+        let cells: Vec<String> = quantiles.iter().map(|&q| format!("{:.2}", ratio(q))).collect();
+        println!("| {name}, times the bare write | {} |", cells.join(" | "));
+    }
 }

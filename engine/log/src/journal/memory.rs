@@ -7,6 +7,8 @@
 
 use std::rc::Rc;
 
+use runtime::clock;
+
 use super::{Journal, State};
 
 impl Journal {
@@ -50,6 +52,9 @@ impl Journal {
         self.write_out();
         if !self.is_writing_out() {
             return self.hand_over_queue();
+        }
+        if self.is_asked() {
+            self.fullness.begins(clock::now_ns);
         }
         self.let_wait();
         self.waits_for_memory.set(true);

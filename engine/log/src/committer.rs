@@ -49,8 +49,6 @@ pub(crate) struct Committer {
     ready: Notify,
     stopping: Cell<bool>,
     rounds: Cell<u64>,
-    /// Partitions with a step of this way under way.
-    steps: Cell<u32>,
     tally: WayTally,
 }
 
@@ -63,7 +61,6 @@ impl Committer {
             ready: Notify::new(),
             stopping: Cell::new(false),
             rounds: Cell::new(0),
-            steps: Cell::new(0),
             tally: WayTally::default(),
         })
     }
@@ -72,24 +69,6 @@ impl Committer {
     pub fn register(&self, log: Rc<PartitionLog>) {
         self.dirty.borrow_mut().push_back(log);
         self.ready.notify();
-    }
-
-    /// No partition waits to be taken up.
-    pub fn is_idle(&self) -> bool {
-        self.dirty.borrow().is_empty()
-    }
-
-    pub fn steps(&self) -> u32 {
-        self.steps.get()
-    }
-
-    pub fn step_began(&self) {
-        self.steps.set(self.steps.get() + 1);
-    }
-
-    pub fn step_ended(&self) {
-        assert!(self.steps.get() > 0, "a step ends once");
-        self.steps.set(self.steps.get() - 1);
     }
 
     #[cfg(feature = "sim")]

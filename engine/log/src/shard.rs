@@ -226,8 +226,7 @@ impl LogShard {
         let config = self.config.journal?;
         let home = self.dir(dir);
         let mut journals = self.journals.borrow_mut();
-        let ways = (self.committer.clone(), self.destager.clone());
-        let made = || Journal::new(config, home, self.config.writer, self.device.clone(), ways);
+        let made = || Journal::new(config, home, self.config.writer, self.device.clone(), self.committer.clone());
         Some(journals.entry(dir.path().to_path_buf()).or_insert_with(made).clone())
     }
 

@@ -5,17 +5,49 @@
 //! Nobody waits for himself: what is written out asks nothing of the rounds, and where nobody writes (no space, a failed
 //! drive) those who wait go the direct way.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use runtime::clock;
 
 use super::{Journal, State};
 
+/// The journal's partitions in the destager, which other folders' journals use too: those that were asked and not taken up
+/// yet, and those with a step under way.
+#[derive(Debug, Default)]
+pub(crate) struct Moves {
+    asked: Cell<u32>,
+    under_way: Cell<u32>,
+}
+
+impl Moves {
+    pub fn asked(&self, change: i32) {
+        count(&self.asked, change);
+    }
+
+    pub fn under_way(&self, change: i32) {
+        count(&self.under_way, change);
+    }
+
+    fn is_any(&self) -> bool {
+        self.asked.get() + self.under_way.get() > 0
+    }
+}
+
+fn count(of: &Cell<u32>, change: i32) {
+    let Some(count) = of.get().checked_add_signed(change) else { unreachable!("what ends has begun") };
+    of.set(count);
+}
+
 impl Journal {
     /// A partition pins other bytes than before.
     pub fn count_pinned(&self, before: u64, now: u64) {
         assert!(self.pinned.get() >= before, "no more is let go than was pinned");
         self.pinned.set(self.pinned.get() - before + now);
+    }
+
+    pub fn moves(&self) -> &Moves {
+        &self.moves
     }
 
     pub(super) fn is_short_of_memory(&self) -> bool {
@@ -37,7 +69,7 @@ impl Journal {
 
     /// Asks those partitions that pin no less than others do on average, unless some that were asked did not begin yet.
     pub(super) fn write_out(&self) {
-        if !self.destager.is_idle() {
+        if self.moves.asked.get() > 0 {
             return;
         }
         let mut members = self.ring.borrow().members();
@@ -64,7 +96,7 @@ impl Journal {
     /// can be written only then.
     fn is_writing_out(&self) -> bool {
         let round_under_way = self.synced_through.get() + 1 < self.sequence.get();
-        round_under_way || !self.destager.is_idle() || self.destager.steps() > 0
+        round_under_way || self.moves.is_any()
     }
 
     /// A step of a partition's commit ended: there may be memory for those who wait, or nobody left who makes any.

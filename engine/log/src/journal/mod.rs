@@ -150,7 +150,6 @@ pub(crate) struct Journal {
     owner: Owner,
     device: Rc<Device>,
     direct: Rc<Committer>,
-    destager: Rc<Committer>,
     state: Cell<State>,
     ring: RefCell<Ring>,
     queue: RefCell<VecDeque<Rc<PartitionLog>>>,
@@ -167,6 +166,7 @@ pub(crate) struct Journal {
     /// Bytes that are in rounds and not in their segments' files, and whether those who wait do so for fewer of them.
     pinned: Cell<u64>,
     waits_for_memory: Cell<bool>,
+    moves: memory::Moves,
     growing: Cell<bool>,
     /// The last try to make a file failed: the ring gets on with those it has, until one comes free.
     full_grown: Cell<bool>,
@@ -198,7 +198,7 @@ impl Journal {
         home: Rc<ShardDir>,
         writer: u16,
         device: Rc<Device>,
-        (direct, destager): (Rc<Committer>, Rc<Committer>),
+        direct: Rc<Committer>,
     ) -> Rc<Journal> {
         assert!(config.file_bytes.is_multiple_of(BLOCK) && config.files_max > 0, "a ring of whole blocks");
         assert!(config.file_bytes >= 2 * config.tight_bytes(), "a file has room for rounds: {}", config.file_bytes);
@@ -210,7 +210,6 @@ impl Journal {
             owner,
             device,
             direct,
-            destager,
             state: Cell::new(State::Off),
             queue: RefCell::default(),
             waiting: RefCell::default(),
@@ -221,6 +220,7 @@ impl Journal {
             progress: Notify::new(),
             pinned: Cell::new(0),
             waits_for_memory: Cell::new(false),
+            moves: memory::Moves::default(),
             growing: Cell::new(false),
             full_grown: Cell::new(false),
             commits: Cell::new(0),

@@ -129,7 +129,7 @@ impl PartitionLog {
     pub(crate) async fn write_dirty(self: Rc<Self>, way: Way) -> Option<Written> {
         match way {
             Way::Direct => self.queued.set(false),
-            Way::Destage => self.destage_queued.set(false),
+            Way::Destage => self.destage_taken_up(),
         }
         if self.steps[way.other() as usize].get() > 0 {
             self.comes_back[way as usize].set(true);
@@ -149,7 +149,7 @@ impl PartitionLog {
         };
         self.in_flight.set(self.in_flight.get() + 1);
         self.steps[way as usize].set(self.steps[way as usize].get() + 1);
-        self.shard.committer_of(way).step_began();
+        self.count_moves(way, 1);
         match self.write_job(job, way).await {
             Ok(written) => {
                 let failed_meanwhile = !self.wrote(&job);
@@ -174,7 +174,7 @@ impl PartitionLog {
         let steps = &self.steps[way as usize];
         assert!(steps.get() > 0, "a step ends once");
         steps.set(steps.get() - 1);
-        self.shard.committer_of(way).step_ended();
+        self.count_moves(way, -1);
         if steps.get() > 0 {
             return;
         }

@@ -5,6 +5,7 @@
 //! one covers all that was written since the last. A crash in between loses nothing: a start goes by the ring.
 
 use super::{PartitionLog, State};
+use crate::committer::Way;
 use crate::segment::OpenSegment;
 
 impl PartitionLog {
@@ -39,7 +40,24 @@ impl PartitionLog {
 
     pub(crate) fn queue_destage(&self) {
         if !self.destage_queued.replace(true) {
+            if let Some(journal) = &self.journal {
+                journal.moves().asked(1);
+            }
             self.shard.destager.register(self.me());
+        }
+    }
+
+    /// A round of the destager has it.
+    pub(crate) fn destage_taken_up(&self) {
+        if let (true, Some(journal)) = (self.destage_queued.replace(false), &self.journal) {
+            journal.moves().asked(-1);
+        }
+    }
+
+    /// A step of the committer began or ended.
+    pub(crate) fn count_moves(&self, way: Way, change: i32) {
+        if let (Way::Destage, Some(journal)) = (way, &self.journal) {
+            journal.moves().under_way(change);
         }
     }
 

@@ -18,6 +18,8 @@ use super::{Journal, State};
 pub(crate) struct Moves {
     asked: Cell<u32>,
     under_way: Cell<u32>,
+    /// And those with bytes in the ring.
+    holders: Cell<u32>,
 }
 
 impl Moves {
@@ -27,6 +29,10 @@ impl Moves {
 
     pub fn under_way(&self, change: i32) {
         count(&self.under_way, change);
+    }
+
+    pub fn hold(&self, change: i32) {
+        count(&self.holders, change);
     }
 
     fn is_any(&self) -> bool {
@@ -48,6 +54,13 @@ impl Journal {
 
     pub fn moves(&self) -> &Moves {
         &self.moves
+    }
+
+    /// Most pending bytes of a partition that a round takes. A partition that comes with half of its share of the ring would have
+    /// its segment synced once for it anyway: it goes there at once, and its bytes are written once.
+    pub(super) fn most_bytes(&self) -> u64 {
+        let ring = self.config.file_bytes * self.config.files_max as u64;
+        self.config.most_bytes().min(ring / 2 / u64::from(self.moves.holders.get()).max(1))
     }
 
     pub(super) fn is_short_of_memory(&self) -> bool {

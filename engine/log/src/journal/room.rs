@@ -90,7 +90,7 @@ impl Journal {
     pub(super) fn let_wait(&self) {
         loop {
             let Some(log) = self.queue.borrow_mut().pop_front() else { return };
-            match log.take_for_journal(0, self.config.most_bytes()) {
+            match log.take_for_journal(0, self.most_bytes()) {
                 Taken::Nothing => {}
                 Taken::Direct => log.go_direct(&self.direct),
                 Taken::NoRoom { bytes } => {

@@ -109,7 +109,7 @@ impl Journal {
         self.wake_waiting();
         while load.entries() < ROUND_PARTITIONS {
             let Some(log) = self.queue.borrow_mut().pop_front() else { break };
-            match log.take_for_journal(left.saturating_sub(format::ENTRY_LEN), self.config.most_bytes()) {
+            match log.take_for_journal(left.saturating_sub(format::ENTRY_LEN), self.most_bytes()) {
                 Taken::Nothing => {}
                 Taken::Direct => log.go_direct(&self.direct),
                 Taken::NoRoom { .. } => {

@@ -141,6 +141,8 @@ impl PartitionLog {
             Some(last) if last.lap == lap && last.segment_base == piece.segment_base => last.end = end.max(last.end),
             _ => held.push_back(Held { lap, segment_base: piece.segment_base, end }),
         }
+        drop(held);
+        self.count_held();
         self.newest_lap.set(lap);
     }
 
@@ -252,7 +254,9 @@ impl PartitionLog {
     pub(crate) fn destage_end(&self, state: &State, syncs: bool) -> Option<(u64, u64)> {
         let segment = &state.active;
         let kept = segment.kept.fill.size;
-        let to = (kept / BLOCK * BLOCK).max(segment.written);
+        // A chunk stays for the little in it that is not written: where the cache is too small for that, to the end.
+        let blocks = if !syncs && self.shard.cache.is_over() { kept } else { kept / BLOCK * BLOCK };
+        let to = blocks.max(segment.written);
         if syncs && (self.held.borrow().is_empty() || self.wants_end(state, to)) {
             return (kept > segment.written || !self.held.borrow().is_empty()).then_some((kept, kept));
         }
@@ -298,6 +302,7 @@ impl PartitionLog {
     }
 
     fn leave_laps(&self, done: &VecDeque<Held>) {
+        self.count_held();
         let Some(journal) = &self.journal else { return };
         for held in done {
             let still = self.held.borrow().iter().any(|other| other.lap == held.lap);

@@ -133,6 +133,8 @@ pub struct PartitionLog {
     pub(crate) newest_lap: Cell<u64>,
     /// Bytes in memory that rounds have and the segments' files do not, as the journal counts them.
     pub(crate) pinned: Cell<u64>,
+    /// Whether the journal counts it among those with bytes in the ring.
+    pub(crate) holds: Cell<bool>,
     /// Everything goes straight to the segments while this is above 0: somebody waits for that.
     pub(crate) direct_only: Cell<u32>,
     /// Registered with the destager.
@@ -215,6 +217,7 @@ impl PartitionLog {
             held: RefCell::default(),
             newest_lap: Cell::new(0),
             pinned: Cell::new(0),
+            holds: Cell::new(false),
             direct_only: Cell::new(0),
             destage_queued: Cell::new(false),
             wants_sync: Cell::new(false),
@@ -446,6 +449,7 @@ impl Drop for PartitionLog {
     fn drop(&mut self) {
         if let Some(journal) = &self.journal {
             journal.count_pinned(self.pinned.get(), 0);
+            journal.moves().hold(-i32::from(self.holds.get()));
         }
         let (chunks, bytes) = (self.state.get_mut().tail.chunks.len(), self.state.get_mut().tail.clear());
         self.shard.cache.released(chunks, bytes, true);

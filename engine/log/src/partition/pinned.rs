@@ -23,6 +23,14 @@ impl PartitionLog {
         self.pinned.get() > 0 && !kept_away && self.state.borrow().open_segments().any(OpenSegment::can_move)
     }
 
+    /// What the ring holds of it changed.
+    pub(crate) fn count_held(&self) {
+        let holds = !self.held.borrow().is_empty();
+        if let (true, Some(journal)) = (self.holds.replace(holds) != holds, &self.journal) {
+            journal.moves().hold(if holds { 1 } else { -1 });
+        }
+    }
+
     pub(crate) fn pinned(&self) -> u64 {
         self.pinned.get()
     }

@@ -127,7 +127,8 @@ fn committed_offsets_are_compacted_and_loaded_again() {
     let shrunk = within(LIMIT, || {
         std::thread::sleep(Duration::from_millis(500));
         assert_eq!(Commit::new("stays", "read", 1500).send(&mut raw), 0);
-        (count_records(&broker) < 40).then_some(())
+        // The tombstones of the other group go with a later cleaning than what they hide.
+        (count_records(&broker) < 40 && !keys(&broker).contains("goes")).then_some(())
     });
     assert!(shrunk.is_some(), "{} records are left", count_records(&broker));
     assert_eq!(committed(&mut raw, "stays", "read").0, 1500);
@@ -139,6 +140,10 @@ fn committed_offsets_are_compacted_and_loaded_again() {
     let mut raw = Raw::connect(&broker);
     assert_eq!(committed(&mut raw, "stays", "read").0, 1500);
     assert_eq!(committed(&mut raw, "goes", "read").0, -1);
+}
+
+fn keys(broker: &Broker) -> String {
+    kcat::consume(broker, "__consumer_offsets", "%k\n")
 }
 
 fn count_records(broker: &Broker) -> usize {

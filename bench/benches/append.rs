@@ -3,11 +3,15 @@
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use log::{DataDir, LogConfig, LogShard, LogShardConfig, PartitionSpec, Patch, ReadLimits};
+use log::{LogShard, LogShardConfig, Patch, ReadLimits};
 use model::builder::BatchBuilder;
-use model::{LeaderEpoch, Offset, PartitionIndex, PartitionKey, TopicId};
+use model::{LeaderEpoch, Offset};
 use runtime::ChunkPool;
 use runtime::testing::{TempDir, run};
+
+#[path = "shared/partition.rs"]
+mod partition;
+use partition::partition;
 
 /// Time of `count` appends of `bytes` each; with `durable`, until the last is synced (one wait for each 64).
 fn append(count: u64, bytes: usize, durable: bool) -> Duration {
@@ -41,17 +45,6 @@ fn append(count: u64, bytes: usize, durable: bool) -> Duration {
             if durable { total } else { spent }
         }
     })
-}
-
-async fn partition(shard: &std::rc::Rc<LogShard>, path: &std::path::Path) -> std::rc::Rc<log::PartitionLog> {
-    let spec = PartitionSpec {
-        data_dir: DataDir::open(path).await.expect("a fresh folder"),
-        topic: "bench".to_string(),
-        key: PartitionKey { topic_id: TopicId([7; 16]), partition: PartitionIndex(0) },
-        config: LogConfig::default(),
-        uses_reserve: false,
-    };
-    shard.create_partition(spec).await.expect("a fresh partition")
 }
 
 /// Time of `count` reads of one batch each at offsets all over a log of 20 000 batches, chunks and files mixed.

@@ -10,15 +10,19 @@
 use std::path::Path;
 use std::time::Instant;
 
-use log::{DataDir, LogConfig, LogShard, LogShardConfig, PartitionSpec, Patch};
+use log::{LogShard, LogShardConfig, Patch};
 use model::builder::BatchBuilder;
-use model::{LeaderEpoch, Offset, PartitionIndex, PartitionKey, TopicId};
+use model::{LeaderEpoch, Offset};
 use ringlog_bench::limits_disk::{has_fio, write_allocated, write_in_groups};
 use ringlog_bench::results::Spread;
 use ringlog_bench::table::{cell, number};
 use runtime::ChunkPool;
 use runtime::shard::{HelperSpec, ShardSpec, start};
 use runtime::testing::TempDir;
+
+#[path = "shared/partition.rs"]
+mod partition;
+use partition::partition;
 
 const MIB: f64 = (1u64 << 20) as f64;
 const KIB_OF_BLOCKS: [u64; 3] = [64, 256, 1_024];
@@ -44,14 +48,7 @@ fn ringlog(dir: &Path, block: u64, bytes: u64, group: u64) -> (f64, f64) {
 
 async fn appended(path: &Path, block: u64, bytes: u64, group: u64) -> (f64, f64) {
     let shard = LogShard::new(LogShardConfig::new(0, ChunkPool::new(64 << 20)));
-    let spec = PartitionSpec {
-        data_dir: DataDir::open(path).await.expect("a fresh folder"),
-        topic: "bench".to_string(),
-        key: PartitionKey { topic_id: TopicId([7; 16]), partition: PartitionIndex(0) },
-        config: LogConfig::default(),
-        uses_reserve: false,
-    };
-    let log = shard.create_partition(spec).await.expect("a fresh partition");
+    let log = partition(&shard, path).await;
     let batch = BatchBuilder::new().record(0, None, Some(&vec![7; (block - HEADERS) as usize])).finish();
     let append = || log.append(&batch, Patch::leader(LeaderEpoch(0))).expect("there is room");
     // The first makes the segment's files.

@@ -7,11 +7,15 @@
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use log::{DataDir, LogConfig, LogShard, LogShardConfig, PartitionSpec, Patch, ReadLimits, Slice};
+use log::{LogShard, LogShardConfig, Patch, ReadLimits, Slice};
 use model::builder::BatchBuilder;
-use model::{LeaderEpoch, Offset, PartitionIndex, PartitionKey, TopicId};
+use model::{LeaderEpoch, Offset};
 use runtime::ChunkPool;
 use runtime::testing::{TempDir, run};
+
+#[path = "shared/partition.rs"]
+mod partition;
+use partition::partition;
 
 /// All of them stay in the cache.
 const BATCHES: u64 = 512;
@@ -24,14 +28,7 @@ fn plans(count: u64, bytes: usize, at_once: u64) -> Duration {
         let path = path.clone();
         async move {
             let shard = LogShard::new(LogShardConfig::new(0, ChunkPool::new(128 << 20)));
-            let spec = PartitionSpec {
-                data_dir: DataDir::open(&path).await.expect("a fresh folder"),
-                topic: "bench".to_string(),
-                key: PartitionKey { topic_id: TopicId([7; 16]), partition: PartitionIndex(0) },
-                config: LogConfig::default(),
-                uses_reserve: false,
-            };
-            let log = shard.create_partition(spec).await.expect("a fresh partition");
+            let log = partition(&shard, &path).await;
             let batch = BatchBuilder::new().record(0, None, Some(&vec![7; bytes])).finish();
             for _ in 0..BATCHES {
                 let appended = log.append(&batch, Patch::leader(LeaderEpoch(0))).expect("there is room");

@@ -9,29 +9,26 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use wire::fetch::FetchWalk;
 use wire::generated::FetchRequest;
 use wire::generated::fetch::{FetchPartition, FetchTopic};
-use wire::{Chunk, Reader, RequestHeader};
+use wire::{Reader, RequestHeader};
+
+#[path = "shared/request.rs"]
+mod request;
+use request::frame;
 
 /// The newest version that names topics by name.
 const VERSION: i16 = 12;
 
-fn request(partitions: i32) -> Bytes {
+fn fetch(partitions: i32) -> Bytes {
     let partition = |partition| FetchPartition { partition, partition_max_bytes: 1 << 20, ..FetchPartition::default() };
     let topic = FetchTopic { topic: "topic", topic_id: [0; 16], partitions: (0..partitions).map(partition).collect() };
     let request = FetchRequest { max_wait_ms: 500, min_bytes: 1, topics: vec![topic], ..FetchRequest::default() };
-    let chunks = wire::encode_request(1, Some("bench"), VERSION, &request).expect("the request is valid");
-    let mut bytes = Vec::new();
-    for chunk in chunks {
-        if let Chunk::Bytes(chunk) = chunk {
-            bytes.extend_from_slice(&chunk);
-        }
-    }
-    Bytes::from(bytes).slice(4..)
+    frame(VERSION, &request)
 }
 
 fn walk(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("fetch_walk");
     for partitions in [1, 64, 1000] {
-        let frame = request(partitions);
+        let frame = fetch(partitions);
         group.throughput(Throughput::Elements(partitions as u64));
         group.bench_function(format!("{partitions} partitions"), |b| {
             b.iter(|| {

@@ -8,28 +8,25 @@ use model::builder::BatchBuilder;
 use wire::generated::ProduceRequest;
 use wire::generated::produce::{PartitionProduceData, TopicProduceData};
 use wire::produce::ProduceWalk;
-use wire::{Chunk, Reader, Records, RequestHeader};
+use wire::{Reader, Records, RequestHeader};
 
-fn request(partitions: i32) -> Bytes {
+#[path = "shared/request.rs"]
+mod request;
+use request::frame;
+
+fn produce(partitions: i32) -> Bytes {
     let batch = Bytes::from(BatchBuilder::new().record(0, None, Some(&[7; 500])).finish());
     let data = |index| PartitionProduceData { index, records: Records::from(batch.clone()) };
     let topic =
         TopicProduceData { name: "topic", topic_id: [0; 16], partition_data: (0..partitions).map(data).collect() };
     let request = ProduceRequest { transactional_id: None, acks: -1, timeout_ms: 1000, topic_data: vec![topic] };
-    let chunks = wire::encode_request(1, Some("bench"), 9, &request).expect("the request is valid");
-    let mut bytes = Vec::new();
-    for chunk in chunks {
-        if let Chunk::Bytes(chunk) = chunk {
-            bytes.extend_from_slice(&chunk);
-        }
-    }
-    Bytes::from(bytes).slice(4..)
+    frame(9, &request)
 }
 
 fn walk(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("produce_walk");
     for partitions in [1, 64, 1000] {
-        let frame = request(partitions);
+        let frame = produce(partitions);
         group.throughput(Throughput::Elements(partitions as u64));
         group.bench_function(format!("{partitions} partitions"), |b| {
             b.iter(|| {

@@ -15,16 +15,15 @@
 #![allow(clippy::unwrap_used)]
 
 mod counting;
-
-use std::rc::Rc;
+#[path = "../benches/shared/partition.rs"]
+mod partition;
 
 use bytes::{Bytes, BytesMut};
 use counting::{CANARY, Cost, begin, cost_of, end, in_turn};
-use log::{
-    DataDir, JournalConfig, LogConfig, LogShard, LogShardConfig, PartitionLog, PartitionSpec, Patch, ReadLimits, Slice,
-};
+use log::{JournalConfig, LogShard, LogShardConfig, PartitionLog, Patch, ReadLimits, Slice};
 use model::builder::BatchBuilder;
-use model::{LeaderEpoch, Offset, PartitionIndex, PartitionKey, TopicId};
+use model::{LeaderEpoch, Offset};
+use partition::partition;
 use runtime::ChunkPool;
 use runtime::testing::{TempDir, run};
 use wire::generated::fetch::{FetchableTopicResponse, PartitionData};
@@ -91,17 +90,6 @@ fn decoding_a_produce_request_copies_nothing_and_allocates_nothing_for_its_parti
         assert_eq!(one.allocations, many.allocations);
         assert!(many.allocations <= 1, "{many:?}");
     });
-}
-
-async fn partition(shard: &Rc<LogShard>, path: &std::path::Path) -> Rc<PartitionLog> {
-    let spec = PartitionSpec {
-        data_dir: DataDir::open(path).await.unwrap(),
-        topic: "copies".to_string(),
-        key: PartitionKey { topic_id: TopicId([7; 16]), partition: PartitionIndex(0) },
-        config: LogConfig::default(),
-        uses_reserve: false,
-    };
-    shard.create_partition(spec).await.unwrap()
 }
 
 /// Copies of an append, of its way to the disk, of a fetch of it, and of a clean stop.

@@ -122,6 +122,7 @@ mod tests {
         assert_eq!(cache.fair_chunk(), 16 << 20);
         assert_eq!(cache.used(), CHUNK_MIN);
     }
+
     #[test]
     fn chunks_given_back_leave_the_queue() {
         let cache = ChunkCache::new(64 << 20);

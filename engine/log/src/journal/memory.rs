@@ -12,17 +12,17 @@ use runtime::clock;
 
 use super::{Journal, State};
 
-/// The journal's partitions in the destager, which other folders' journals use too: those that were asked and not taken up
-/// yet, and those with a step under way.
+/// How many of the journal's partitions are where. In the destager, which other folders' journals use too: those that were
+/// asked and not taken up yet, and those with a step under way.
 #[derive(Debug, Default)]
-pub(crate) struct Moves {
+pub(crate) struct Whereabouts {
     asked: Cell<u32>,
     under_way: Cell<u32>,
-    /// And those with bytes in the ring.
+    /// In the ring: those with bytes that their segments do not have durably.
     holders: Cell<u32>,
 }
 
-impl Moves {
+impl Whereabouts {
     pub fn asked(&self, change: i32) {
         count(&self.asked, change);
     }
@@ -35,7 +35,7 @@ impl Moves {
         count(&self.holders, change);
     }
 
-    fn is_any(&self) -> bool {
+    fn is_any_moving(&self) -> bool {
         self.asked.get() + self.under_way.get() > 0
     }
 }
@@ -52,15 +52,15 @@ impl Journal {
         self.pinned.set(self.pinned.get() - before + now);
     }
 
-    pub fn moves(&self) -> &Moves {
-        &self.moves
+    pub fn whereabouts(&self) -> &Whereabouts {
+        &self.whereabouts
     }
 
     /// Most pending bytes of a partition that a round takes. A partition that comes with half of its share of the ring would have
     /// its segment synced once for it anyway: it goes there at once, and its bytes are written once.
     pub(super) fn most_bytes(&self) -> u64 {
         let ring = self.config.file_bytes * self.config.files_max as u64;
-        self.config.most_bytes().min(ring / 2 / u64::from(self.moves.holders.get()).max(1))
+        self.config.most_bytes().min(ring / 2 / u64::from(self.whereabouts.holders.get()).max(1))
     }
 
     pub(super) fn is_short_of_memory(&self) -> bool {
@@ -82,14 +82,14 @@ impl Journal {
 
     /// Asks those partitions that pin no less than others do on average, unless some that were asked did not begin yet.
     pub(super) fn write_out(&self) {
-        if self.moves.asked.get() > 0 {
+        if self.whereabouts.asked.get() > 0 {
             return;
         }
         let mut members = self.ring.borrow().members();
         members.retain(|log| log.can_write_out());
         let pinned: u64 = members.iter().map(|log| log.pinned()).sum();
         let share = pinned / members.len().max(1) as u64;
-        members.iter().filter(|log| log.pinned() >= share).for_each(|log| log.request_write_out());
+        members.iter().filter(|log| log.pinned() >= share).for_each(|log| log.queue_destage());
     }
 
     /// Rounds take nothing of partitions until less is pinned; without anybody who writes it would never be.
@@ -109,7 +109,7 @@ impl Journal {
     /// can be written only then.
     fn is_writing_out(&self) -> bool {
         let round_under_way = self.synced_through.get() + 1 < self.sequence.get();
-        round_under_way || self.moves.is_any()
+        round_under_way || self.whereabouts.is_any_moving()
     }
 
     /// A step of a partition's commit ended: there may be memory for those who wait, or nobody left who makes any.

@@ -166,7 +166,7 @@ pub(crate) struct Journal {
     /// Bytes that are in rounds and not in their segments' files, and whether those who wait do so for fewer of them.
     pinned: Cell<u64>,
     waits_for_memory: Cell<bool>,
-    moves: memory::Moves,
+    whereabouts: memory::Whereabouts,
     growing: Cell<bool>,
     /// The last try to make a file failed: the ring gets on with those it has, until one comes free.
     full_grown: Cell<bool>,
@@ -220,7 +220,7 @@ impl Journal {
             progress: Notify::new(),
             pinned: Cell::new(0),
             waits_for_memory: Cell::new(false),
-            moves: memory::Moves::default(),
+            whereabouts: memory::Whereabouts::default(),
             growing: Cell::new(false),
             full_grown: Cell::new(false),
             commits: Cell::new(0),

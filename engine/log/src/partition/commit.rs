@@ -190,7 +190,7 @@ impl PartitionLog {
     }
 
     /// Somebody waits until the segments have everything durably that the ring still holds of them.
-    fn settles_held(&self) -> bool {
+    pub(crate) fn settles_held(&self) -> bool {
         self.direct_only.get() > 0 && !self.held.borrow().is_empty()
     }
 

@@ -78,8 +78,7 @@ impl PartitionLog {
         let pending = state.active.fill.size - state.active.taken;
         if pending == 0 {
             self.queued.set(false);
-            let settles = self.direct_only.get() > 0 && !self.held.borrow().is_empty();
-            let direct = only_direct && (settles || !state.active.is_written());
+            let direct = self.settles_held() || (only_direct && !state.active.is_written());
             return if direct { Taken::Direct } else { Taken::Nothing };
         }
         if self.steps[Way::Direct as usize].get() > 0 {
@@ -233,9 +232,7 @@ impl PartitionLog {
             // On its way; at its end this is asked again. Asked now, it would go once more with the little that came since.
             return;
         }
-        // Without space it would only fail again: the retry comes back here.
-        let kept_away = self.paused.get() > 0 || self.sealing.get() || self.retries.get();
-        if journal.is_emptying(oldest) && self.failure().is_none() && !kept_away {
+        if journal.is_emptying(oldest) && self.failure().is_none() && !self.is_kept_away() {
             self.request_destage();
         }
     }

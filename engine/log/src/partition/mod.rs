@@ -449,7 +449,7 @@ impl Drop for PartitionLog {
     fn drop(&mut self) {
         if let Some(journal) = &self.journal {
             journal.count_pinned(self.pinned.get(), 0);
-            journal.moves().hold(-i32::from(self.holds.get()));
+            journal.whereabouts().hold(-i32::from(self.holds.get()));
         }
         let (chunks, bytes) = (self.state.get_mut().tail.chunks.len(), self.state.get_mut().tail.clear());
         self.shard.cache.released(chunks, bytes, true);

@@ -17,17 +17,20 @@ impl PartitionLog {
         journal.count_pinned(self.pinned.replace(now), now);
     }
 
-    /// Without space a try would only fail again: its retry comes by itself.
+    /// Nothing of it can be moved now; who asks then is asked again. Without space a try would only fail: its retry comes by itself.
+    pub(crate) fn is_kept_away(&self) -> bool {
+        self.paused.get() > 0 || self.sealing.get() || self.retries.get()
+    }
+
     pub(crate) fn can_write_out(&self) -> bool {
-        let kept_away = self.paused.get() > 0 || self.sealing.get() || self.retries.get();
-        self.pinned.get() > 0 && !kept_away && self.state.borrow().open_segments().any(OpenSegment::can_move)
+        self.pinned.get() > 0 && !self.is_kept_away() && self.state.borrow().open_segments().any(OpenSegment::can_move)
     }
 
     /// What the ring holds of it changed.
     pub(crate) fn count_held(&self) {
         let holds = !self.held.borrow().is_empty();
         if let (true, Some(journal)) = (self.holds.replace(holds) != holds, &self.journal) {
-            journal.moves().hold(if holds { 1 } else { -1 });
+            journal.whereabouts().hold(if holds { 1 } else { -1 });
         }
     }
 
@@ -41,15 +44,11 @@ impl PartitionLog {
         self.queue_destage();
     }
 
-    /// Asks for the segment to be written, for memory's sake.
-    pub(crate) fn request_write_out(&self) {
-        self.queue_destage();
-    }
-
+    /// Asks for it to be written, which is all that memory needs.
     pub(crate) fn queue_destage(&self) {
         if !self.destage_queued.replace(true) {
             if let Some(journal) = &self.journal {
-                journal.moves().asked(1);
+                journal.whereabouts().asked(1);
             }
             self.shard.destager.register(self.me());
         }
@@ -58,14 +57,14 @@ impl PartitionLog {
     /// A round of the destager has it.
     pub(crate) fn destage_taken_up(&self) {
         if let (true, Some(journal)) = (self.destage_queued.replace(false), &self.journal) {
-            journal.moves().asked(-1);
+            journal.whereabouts().asked(-1);
         }
     }
 
     /// A step of the committer began or ended.
     pub(crate) fn count_moves(&self, way: Way, change: i32) {
         if let (Way::Destage, Some(journal)) = (way, &self.journal) {
-            journal.moves().under_way(change);
+            journal.whereabouts().under_way(change);
         }
     }
 

@@ -54,7 +54,7 @@ fn every_key_reaches_the_configuration() {
     let config = configured(&Profile::parse(text).unwrap(), 3);
     assert_eq!((config.shards.shards, config.shards.preempt_timer_us, config.shards.pulse_interval_ms), (3, 500, 7));
     assert_eq!((config.shards.io_memory_bytes, config.shards.batch_cache_bytes), (8_388_608, 16_777_216));
-    assert_eq!((config.shards.max_open_segments, config.connections.listen_backlog), (99, 1024));
+    assert_eq!((config.shards.max_open_segments, config.connections.listen_backlog), (Some(99), 1024));
     assert_eq!(config.connections.max_inflight_bytes_per_shard, 2_097_152);
     assert_eq!(config.connections.max_inflight_bytes_per_connection, 131_072);
     assert_eq!((config.shards.disk_write_max_bytes, config.shards.disk_queue_depth), (262_144, 16));

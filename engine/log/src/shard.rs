@@ -23,8 +23,8 @@ use crate::file_table::FileTable;
 use crate::index_cache::SegmentMemory;
 use crate::journal::{Journal, JournalConfig, JournalStats};
 use crate::limits::{
-    DESTAGE_LANES, FULL_TELL_MS, IDLE_CHECK_MS, IDLE_CHECKS_A_LOOK, IDLE_LOOKS_MOST, INDEX_CACHE, TRIM_AFTER_RESTING,
-    UNWRITTEN_BRAKE, UNWRITTEN_MAX,
+    DESTAGE_LANES, FULL_TELL_MS, IDLE_CHECK_MS, IDLE_CHECKS_A_LOOK, IDLE_LOOKS_MOST, INDEX_CACHE, SHARED_FILES_PART,
+    TRIM_AFTER_RESTING, UNWRITTEN_BRAKE, UNWRITTEN_MAX,
 };
 use crate::partition::PartitionLog;
 use crate::shard_dir::ShardDir;
@@ -38,7 +38,8 @@ pub struct LogShardConfig {
     pub cache_bytes: usize,
     /// Largest chunk of a hot partition.
     pub chunk_bytes: usize,
-    /// Open direct files and open shared files, each.
+    /// Segment files open at once: a quarter of them through the page cache, for lagging readers, the others for direct I/O.
+    /// One of each at least.
     pub open_files: usize,
     /// Bytes of direct writes and reads in flight: keep it within the shard's registered memory.
     pub io_bytes: usize,
@@ -132,14 +133,15 @@ pub struct LogShard {
 impl LogShard {
     pub fn new(config: LogShardConfig) -> Rc<LogShard> {
         let io = Budget::new(config.io_bytes);
+        let shared_files = (config.open_files / SHARED_FILES_PART).max(1);
         let shard = Rc::new(LogShard {
             committer: Committer::new(Way::Direct, config.device.queue_depth),
             destager: Committer::new(Way::Destage, config.device.queue_depth.min(DESTAGE_LANES)),
             journals: RefCell::default(),
             stopped_journals: Cell::default(),
             cache: ChunkCache::new(config.cache_bytes),
-            files: FileTable::new(config.open_files),
-            shared_files: FileTable::new(config.open_files),
+            files: FileTable::new(config.open_files.saturating_sub(shared_files).max(1)),
+            shared_files: FileTable::new(shared_files),
             memory: SegmentMemory::new(INDEX_CACHE),
             device: Rc::new(Device::new(config.device, io.clone())),
             io,

@@ -6,11 +6,33 @@ use std::path::{Path, PathBuf};
 pub use crate::host_error::HostError;
 use crate::limits::{BLOCK, MIN_MEMLOCK_BYTES};
 
-fn memlock_limit() -> u64 {
+fn limit_of(resource: libc::__rlimit_resource_t) -> Option<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid place for the answer.
-    let rc = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
-    if rc == 0 { limit.rlim_cur } else { u64::MAX }
+    let rc = unsafe { libc::getrlimit(resource, &raw mut limit) };
+    (rc == 0).then_some(limit)
+}
+
+fn memlock_limit() -> u64 {
+    limit_of(libc::RLIMIT_MEMLOCK).map_or(u64::MAX, |limit| limit.rlim_cur)
+}
+
+/// Files and sockets that this process may have open at once.
+pub fn open_files_limit() -> u64 {
+    limit_of(libc::RLIMIT_NOFILE).map_or(u64::MAX, |limit| limit.rlim_cur)
+}
+
+/// Raises this process's limits of open files and of locked memory to what its owner may set (from the soft to the hard
+/// limit), as a Java process does for its files. Shells and services often begin with 1024 files, which are few
+/// for segments and connections.
+pub fn raise_limits() {
+    for resource in [libc::RLIMIT_NOFILE, libc::RLIMIT_MEMLOCK] {
+        if let Some(limit) = limit_of(resource).filter(|limit| limit.rlim_cur < limit.rlim_max) {
+            let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+            // SAFETY: `raised` is a valid value. Where it is refused the old limit stays.
+            unsafe { libc::setrlimit(resource, &raw const raised) };
+        }
+    }
 }
 
 fn is_root() -> bool {
@@ -157,6 +179,15 @@ pub(crate) fn register_membarrier() {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn limits_are_raised_to_the_hard_ones() {
+        raise_limits();
+        for resource in [libc::RLIMIT_NOFILE, libc::RLIMIT_MEMLOCK] {
+            let limit = limit_of(resource).unwrap();
+            assert_eq!(limit.rlim_cur, limit.rlim_max);
+        }
+    }
 
     #[test]
     fn one_folder_under_two_names_is_found() {

@@ -150,7 +150,7 @@ async fn begin(boot: &Boot, context: &ShardContext) -> Result<(Rc<Shard>, Option
     let limits = &boot.config.shards;
     let mut log_config = LogShardConfig::new(context.index as u16, boot.pool.clone());
     log_config.cache_bytes = (limits.batch_cache_bytes / context.count).max(1 << 20);
-    log_config.open_files = (limits.max_open_segments / context.count / 2).max(16);
+    log_config.open_files = (limits.open_segments(checks::open_files_limit()) / context.count).max(32);
     // What there really is, or operations would take memory that is not registered.
     let io_memory = checks::io_memory_is_cut(limits.io_memory_bytes).unwrap_or(limits.io_memory_bytes);
     log_config.io_bytes = io_memory - lendable_bytes(io_memory);

@@ -93,8 +93,22 @@ pub struct ShardConfig {
     pub journal_bytes: u64,
     /// Of the whole process.
     pub batch_cache_bytes: usize,
-    /// Of the whole process.
-    pub max_open_segments: usize,
+    /// Of the whole process. `None`: as the limit of open files has it, see [`Self::open_segments`].
+    pub max_open_segments: Option<usize>,
+}
+
+/// Segment files open at once where the limit of open files decides.
+const OPEN_SEGMENTS_MIN: u64 = 64;
+const OPEN_SEGMENTS_MAX: u64 = 32_768;
+
+impl ShardConfig {
+    /// Segment files open at once in a process that may have so many files and sockets open: where nothing else is set, half
+    /// of them, the rest is for connections. With less than one for each partition that is written to, they are opened and
+    /// closed over and over.
+    pub fn open_segments(&self, open_files_limit: u64) -> usize {
+        self.max_open_segments
+            .unwrap_or_else(|| (open_files_limit / 2).clamp(OPEN_SEGMENTS_MIN, OPEN_SEGMENTS_MAX) as usize)
+    }
 }
 
 /// Groups, offsets, producers.
@@ -340,7 +354,7 @@ impl Reader<'_> {
             journal: self.flag("ringlog.journal"),
             journal_bytes: self.size("ringlog.journal.bytes") as u64,
             batch_cache_bytes: self.size("ringlog.batch.cache.bytes"),
-            max_open_segments: self.size("ringlog.max.open.segments"),
+            max_open_segments: usize::try_from(self.number("ringlog.max.open.segments")).ok(),
         }
     }
 

@@ -169,10 +169,11 @@ pub(super) const SHARDS: &[Property] = &[
     broker(
         "ringlog.max.open.segments",
         Kind::Int,
-        "Segment files open at once in the whole process; colder ones are closed.",
+        "Segment files open at once in the whole process; colder ones are closed. -1: half of the files that the process may \
+         have open (RLIMIT_NOFILE), at most 32768.",
     )
-    .default("512")
-    .between(16, 1_000_000),
+    .default("-1")
+    .between(-1, 1_000_000),
 ];
 
 /// Kafka's knobs for parts that this broker does not have.

@@ -292,6 +292,13 @@ fn node_id_comes_from_either_name() {
 }
 
 #[test]
+fn open_segments_are_half_of_what_the_process_may_open_or_what_is_set() {
+    let by_limit = |files: u64| broker(&[]).shards.open_segments(files);
+    assert_eq!([by_limit(0), by_limit(1024), by_limit(20_000), by_limit(u64::MAX)], [64, 512, 10_000, 32_768]);
+    assert_eq!(broker(&[("ringlog.max.open.segments", "99")]).shards.open_segments(1024), 99);
+}
+
+#[test]
 fn data_folders() {
     assert_eq!(broker(&[("log.dir", "a")]).node.log_dirs, ["a"]);
     assert_eq!(broker(&[("log.dir", "a"), ("log.dirs", "b")]).node.log_dirs, ["b"]);

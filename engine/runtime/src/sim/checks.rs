@@ -9,6 +9,10 @@ pub fn check_host() -> Result<(), HostError> {
     Ok(())
 }
 
+pub fn open_files_limit() -> u64 {
+    1024
+}
+
 pub fn io_memory_is_cut(_wanted: usize) -> Option<usize> {
     None
 }

@@ -56,14 +56,15 @@ fn io_uring(setting: &Setting) -> Verdict {
     }
 }
 
-fn soft_limit(setting: &Setting, row: &str) -> Result<Option<u64>, String> {
+/// The hard one, to which the broker raises its own.
+fn hard_limit(setting: &Setting, row: &str) -> Result<Option<u64>, String> {
     let text = setting.host.text("/proc/self/limits")?;
     parse::limit(&text, row).ok_or_else(|| format!("/proc/self/limits has no row {row:?}"))
 }
 
 fn locked_memory(setting: &Setting) -> Verdict {
     const NAME: &str = "RLIMIT_MEMLOCK";
-    let limit = match soft_limit(setting, "Max locked memory") {
+    let limit = match hard_limit(setting, "Max locked memory") {
         Ok(None) => return Verdict::ok(NAME, "unlimited"),
         Ok(Some(limit)) => limit,
         Err(why) => return Verdict::unknown(NAME, why),
@@ -93,13 +94,15 @@ fn locked_memory(setting: &Setting) -> Verdict {
 
 fn open_files(setting: &Setting) -> Verdict {
     const NAME: &str = "RLIMIT_NOFILE";
-    let limit = match soft_limit(setting, "Max open files") {
+    let limit = match hard_limit(setting, "Max open files") {
         Ok(None) => return Verdict::ok(NAME, "unlimited"),
         Ok(Some(limit)) => limit,
         Err(why) => return Verdict::unknown(NAME, why),
     };
-    let segments = setting.config.shards.max_open_segments as u64;
-    let wanted = segments + OTHER_FILES;
+    let shards = &setting.config.shards;
+    let segments = shards.open_segments(limit) as u64;
+    // Where nothing is set segments take half.
+    let wanted = shards.max_open_segments.map_or(OTHER_FILES, |set| set as u64) + OTHER_FILES;
     if limit >= wanted {
         let left = limit - segments;
         return Verdict::ok(NAME, format!("{limit}: {segments} for segments, {left} for connections and the rest"));

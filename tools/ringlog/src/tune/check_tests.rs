@@ -174,8 +174,8 @@ fn open_files_leave_room_for_connections() {
         fake.put("/proc/self/limits", &format!("Max open files {files} {files} files\n"));
         fake.judge("RLIMIT_NOFILE")
     };
-    assert_eq!((level(&limits(1024)), level(&limits(100)), level(&limits(1536))), ("warning", "problem", "ok"));
-    assert!(limits(1024).mend.starts_with("ulimit -n 1536"));
+    assert_eq!((level(&limits(1024)), level(&limits(100)), level(&limits(2048))), ("warning", "problem", "ok"));
+    assert!(limits(1024).mend.starts_with("ulimit -n 2048"));
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-/// Soft limit of a row of `/proc/self/limits`; `None` inside is unlimited.
+/// Hard limit of a row of `/proc/self/limits`; `None` inside is unlimited.
 pub fn limit(text: &str, row: &str) -> Option<Option<u64>> {
     let rest = text.lines().find_map(|line| line.strip_prefix(row))?;
-    match rest.split_whitespace().next()? {
+    match rest.split_whitespace().nth(1)? {
         "unlimited" => Some(None),
         number => number.parse().ok().map(Some),
     }

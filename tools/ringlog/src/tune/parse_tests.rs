@@ -3,7 +3,7 @@ use super::*;
 
 const LIMITS: &str = "\
 Limit                     Soft Limit           Hard Limit           Units     
-Max open files            20000                20000                files     
+Max open files            1024                 20000                files     
 Max locked memory         8388608              8388608              bytes     
 Max address space         unlimited            unlimited            bytes     
 ";
@@ -26,6 +26,7 @@ broken line
 #[test]
 fn limits_are_read_by_row() {
     assert_eq!(limit(LIMITS, "Max locked memory"), Some(Some(8_388_608)));
+    assert_eq!(limit(LIMITS, "Max open files"), Some(Some(20_000)), "what it can be raised to");
     assert_eq!(limit(LIMITS, "Max address space"), Some(None));
     assert_eq!(limit(LIMITS, "Max nonsense"), None);
 }

@@ -22,10 +22,17 @@ pub fn open_files_limit() -> u64 {
     limit_of(libc::RLIMIT_NOFILE).map_or(u64::MAX, |limit| limit.rlim_cur)
 }
 
+/// What a process does first, before it has any other thread: higher limits, and glommio's registration for membarrier,
+/// for which the kernel waits 15 to 80 ms where there are other threads.
+pub fn prepare_process() {
+    raise_limits();
+    register_membarrier();
+}
+
 /// Raises this process's limits of open files and of locked memory to what its owner may set (from the soft to the hard
 /// limit), as a Java process does for its files. Shells and services often begin with 1024 files, which are few
 /// for segments and connections.
-pub fn raise_limits() {
+fn raise_limits() {
     for resource in [libc::RLIMIT_NOFILE, libc::RLIMIT_MEMLOCK] {
         if let Some(limit) = limit_of(resource).filter(|limit| limit.rlim_cur < limit.rlim_max) {
             let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };

@@ -4,15 +4,41 @@
 //! Owned by the shard and never `Send`. Every direct write and every sync of a segment's file holds one slot for as long
 //! as the kernel has it. Whoever waits for a slot holds no other slot and no memory, which reads want too. The budget is
 //! [`DeviceLimits::queue_depth`] slots. Reads take none: they are bounded by their bytes.
+//!
+//! A sync waits behind every byte that the drive was asked for before it: beside 8 MiB of reads some ten milliseconds. So while
+//! anybody in the process writes, reads are small and few at once ([`READ_BESIDE_WRITES`]): a drive serves four of 128 KiB
+//! about as fast as one of a MiB, and a sync gets its turn after half of that. Else they are as large as one operation may
+//! be, which costs less.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use runtime::clock;
-use runtime::sync::Budget;
+use runtime::sync::{Budget, BudgetGuard};
 
-use crate::limits::{BLOCK, IO_MAX, QUEUE_DEPTH, QUEUE_DEPTH_MAX, STALL_MIN_US, STALL_TELL_MS, STALL_TIMES};
+use crate::limits::{
+    BLOCK, IO_MAX, QUEUE_DEPTH, QUEUE_DEPTH_MAX, READ_BATCHES, READ_BESIDE_WRITES, READS_BESIDE_WRITES,
+    READS_GIVE_WAY_MS, STALL_MIN_US, STALL_TELL_MS, STALL_TIMES,
+};
+
+/// When anybody last wrote. Shared by the shards of a process, as the drives are.
+#[derive(Clone, Debug, Default)]
+pub struct WriteClock(Arc<AtomicU64>);
+
+impl WriteClock {
+    fn note(&self) {
+        // Later than zero, which is never.
+        self.0.store(clock::now_ns().max(1), Ordering::Relaxed);
+    }
+
+    fn is_recent(&self) -> bool {
+        let at = self.0.load(Ordering::Relaxed);
+        at > 0 && clock::now_ns().saturating_sub(at) < READS_GIVE_WAY_MS * 1_000_000
+    }
+}
 
 /// What a shard may ask of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +88,9 @@ pub(crate) struct Device {
     slots: Rc<Budget>,
     /// Memory of direct I/O, shared with the shard's reads.
     memory: Rc<Budget>,
+    writes: WriteClock,
+    /// Bytes of reads beside writes.
+    reads: Rc<Budget>,
     /// Counted apart from the slots, so that a slot that is not waited for shows.
     in_flight: Cell<usize>,
     stats: Cell<DeviceStats>,
@@ -69,12 +98,14 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub fn new(limits: DeviceLimits, memory: Rc<Budget>) -> Device {
+    pub fn new(limits: DeviceLimits, memory: Rc<Budget>, writes: WriteClock) -> Device {
         let write = limits.write_max_bytes as u64;
         assert!(write.is_multiple_of(BLOCK) && (BLOCK..=IO_MAX).contains(&write), "a write is whole blocks: {write}");
         assert!((1..=QUEUE_DEPTH_MAX).contains(&limits.queue_depth), "a depth in bounds: {}", limits.queue_depth);
         let slots = Budget::new(limits.queue_depth);
-        Device { limits, slots, memory, in_flight: Cell::new(0), stats: Cell::default(), told: RefCell::default() }
+        let reads = Budget::new(READS_BESIDE_WRITES);
+        let (stats, told) = (Cell::default(), RefCell::default());
+        Device { limits, slots, memory, writes, reads, in_flight: Cell::new(0), stats, told }
     }
 
     pub fn limits(&self) -> DeviceLimits {
@@ -106,7 +137,29 @@ impl Device {
         result
     }
 
+    /// Largest read that should be asked of the drive now, where batches have so many bytes.
+    pub fn read_max(&self, batch: usize) -> u64 {
+        if self.writes.is_recent() {
+            (READ_BATCHES * batch as u64).next_multiple_of(BLOCK).clamp(READ_BESIDE_WRITES, IO_MAX)
+        } else {
+            IO_MAX
+        }
+    }
+
+    /// Waits for the turn of a read, which ends when what is returned goes.
+    pub async fn read_turn(&self, bytes: usize) -> Option<BudgetGuard> {
+        if self.writes.is_recent() { Some(self.reads.take(bytes).await) } else { None }
+    }
+
+    /// Does `work`, one direct read of so many bytes, in its turn.
+    pub async fn read<T>(&self, bytes: usize, work: impl Future<Output = T>) -> T {
+        let _turn = self.read_turn(bytes).await;
+        let _memory = self.memory.take(bytes).await;
+        work.await
+    }
+
     fn begins(&self, operation: Operation) -> InFlight<'_> {
+        self.writes.note();
         let mut stats = self.stats.get();
         match operation {
             Operation::Write(len) => {
@@ -118,7 +171,7 @@ impl Device {
         self.in_flight.set(self.in_flight.get() + 1);
         stats.most_in_flight = stats.most_in_flight.max(self.in_flight.get());
         self.stats.set(stats);
-        InFlight(&self.in_flight)
+        InFlight(self)
     }
 
     fn stalled(&self, folder: &Path, took_us: u64, limit_us: u64) {
@@ -139,11 +192,12 @@ impl Device {
 }
 
 /// One operation that the kernel has.
-struct InFlight<'a>(&'a Cell<usize>);
+struct InFlight<'a>(&'a Device);
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
+        self.0.in_flight.set(self.0.in_flight.get() - 1);
+        self.0.writes.note();
     }
 }
 

@@ -27,7 +27,7 @@ fn stalls_are_told_at_once_and_then_once_a_minute() {
 /// What `count` operations of `ms` each leave in the counters.
 fn after(limits: DeviceLimits, count: usize, ms: u64) -> DeviceStats {
     run(move || async move {
-        let device = Device::new(limits, Budget::new(1 << 20));
+        let device = Device::new(limits, Budget::new(1 << 20), WriteClock::default());
         let one = || device.run(Path::new("/data"), Operation::Write(4096), clock::sleep(Duration::from_millis(ms)));
         all((0..count).map(|_| one()).collect()).await;
         assert_eq!(device.slots.left(), limits.queue_depth as i64, "every slot came back");
@@ -54,5 +54,43 @@ fn only_what_takes_longer_than_the_limit_is_a_stall() {
 #[should_panic(expected = "whole blocks")]
 fn a_write_that_is_no_multiple_of_a_block_is_a_programmers_error() {
     let limits = DeviceLimits { write_max_bytes: 70_000, ..DeviceLimits::default() };
-    Device::new(limits, Budget::new(1 << 20));
+    Device::new(limits, Budget::new(1 << 20), WriteClock::default());
+}
+
+/// Bytes of reads under way at once, at most, of many that are asked for together. Each is beside a write of `writing`.
+async fn most_at_once(reading: &Device, writing: Option<&Device>) -> usize {
+    let len = READ_BESIDE_WRITES as usize;
+    let (now, most) = (Cell::new(0), Cell::new(0));
+    let work = || async {
+        now.set(now.get() + len);
+        most.set(most.get().max(now.get()));
+        clock::sleep(Duration::from_millis(1)).await;
+        if let Some(writing) = writing {
+            writing.run(Path::new("/data"), Operation::Sync, async {}).await;
+        }
+        now.set(now.get() - len);
+    };
+    all((0..64).map(|_| reading.read(len, work())).collect()).await;
+    most.get()
+}
+
+#[test]
+fn reads_are_small_and_few_beside_the_writes_of_any_shard() {
+    run(|| async {
+        let writes = WriteClock::default();
+        let new = || Device::new(DeviceLimits::default(), Budget::new(64 << 20), writes.clone());
+        let (reading, writing) = (new(), new());
+        assert_eq!(reading.read_max(16 << 10), IO_MAX, "nobody writes");
+        assert_eq!(most_at_once(&reading, None).await, 64 * READ_BESIDE_WRITES as usize);
+
+        writing.run(Path::new("/data"), Operation::Sync, async {}).await;
+        assert_eq!(reading.read_max(0), READ_BESIDE_WRITES);
+        assert_eq!(
+            reading.read_max(READ_BESIDE_WRITES as usize),
+            READ_BATCHES * READ_BESIDE_WRITES,
+            "some batches fit"
+        );
+        assert_eq!(reading.read_max(16 << 20), IO_MAX);
+        assert_eq!(most_at_once(&reading, Some(&writing)).await, READS_BESIDE_WRITES);
+    });
 }

@@ -60,7 +60,7 @@ pub use compact::{CleanLimits, Cleanable, Cleaned};
 pub use config::{Appended, Durability, LogConfig, PartitionSpec, Patch, Placement, StartMode, Timestamps};
 pub use damage::{DamageStats, DamagedRange};
 pub use data_dir::{DataDir, FoundPartition};
-pub use device::{DeviceLimits, DeviceStats, stall_after_us};
+pub use device::{DeviceLimits, DeviceStats, WriteClock, stall_after_us};
 pub use error::{DataDirError, LogError};
 pub use figures::{AppendStats, WayStats};
 pub use folders::{DataDirs, FolderSpec};

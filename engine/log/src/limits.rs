@@ -39,6 +39,13 @@ pub const LOOK_ROUNDS: usize = 1 << 20;
 pub const DESTAGE_LANES: usize = 8;
 /// Partitions in one round of that.
 pub const DESTAGE_ROUND: usize = 32;
+/// Reads of the drive while somebody writes: bytes of one and of all that a shard has under way. One is at least so many
+/// times as large as the batches it is for, or much would be read twice.
+pub const READ_BESIDE_WRITES: u64 = if SMALL { 8 << 10 } else { 128 << 10 };
+pub const READS_BESIDE_WRITES: usize = 4 * READ_BESIDE_WRITES as usize;
+pub const READ_BATCHES: u64 = 4;
+/// Somebody writes who did so less than so many milliseconds ago.
+pub const READS_GIVE_WAY_MS: u64 = 100;
 /// Writes and syncs of a shard in flight at once where nothing else is configured, and the most that may be.
 pub const QUEUE_DEPTH: usize = 64;
 pub const QUEUE_DEPTH_MAX: usize = 256;

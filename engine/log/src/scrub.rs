@@ -156,10 +156,8 @@ impl Scrub {
         }
         let left = current.segment.size.saturating_sub(current.position);
         let len = current.need.max(SCRUB_READ).min(left as usize);
-        let (bytes, len) = {
-            let _budget = shard.io.take(len.min(SCRUB_READ)).await;
-            (current.file.read_pooled(current.position, len, &shard.config.pool).await?, len)
-        };
+        let read = current.file.read_pooled(current.position, len, &shard.config.pool);
+        let bytes = shard.device.read(len, read).await?;
         let damage = match walk(&bytes, &mut current.order) {
             Walked::Damaged { at, why } => Some((current.position + at as u64, why)),
             Walked::Sound { bytes: 0, need } if bytes.len() < len || need as u64 > left || need > MAX_BATCH => {

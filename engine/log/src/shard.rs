@@ -16,7 +16,7 @@ use crate::committer::{Committer, Way, each};
 use crate::config::{PartitionSpec, StartMode};
 use crate::damage::{DamageStats, DamageTally};
 use crate::data_dir::DataDir;
-use crate::device::{Device, DeviceLimits, DeviceStats};
+use crate::device::{Device, DeviceLimits, DeviceStats, WriteClock};
 use crate::error::LogError;
 use crate::figures::{AppendStats, AppendTally, WayStats};
 use crate::file_table::FileTable;
@@ -49,6 +49,8 @@ pub struct LogShardConfig {
     pub journal: Option<JournalConfig>,
     /// Memory of chunks, shared by all shards.
     pub pool: ChunkPool,
+    /// When anybody last wrote, shared by all shards.
+    pub writes: WriteClock,
 }
 
 impl LogShardConfig {
@@ -62,6 +64,7 @@ impl LogShardConfig {
             device: DeviceLimits::default(),
             journal: None,
             pool,
+            writes: WriteClock::default(),
         }
     }
 }
@@ -109,7 +112,6 @@ pub struct LogShard {
     pub(crate) files: FileTable<DirectFile>,
     pub(crate) shared_files: FileTable<SharedFile>,
     pub(crate) memory: SegmentMemory,
-    pub(crate) io: Rc<Budget>,
     pub(crate) device: Rc<Device>,
     pub(crate) damage: DamageTally,
     pub(crate) appended: AppendTally,
@@ -132,7 +134,6 @@ pub struct LogShard {
 
 impl LogShard {
     pub fn new(config: LogShardConfig) -> Rc<LogShard> {
-        let io = Budget::new(config.io_bytes);
         let shared_files = (config.open_files / SHARED_FILES_PART).max(1);
         let shard = Rc::new(LogShard {
             committer: Committer::new(Way::Direct, config.device.queue_depth),
@@ -143,8 +144,7 @@ impl LogShard {
             files: FileTable::new(config.open_files.saturating_sub(shared_files).max(1)),
             shared_files: FileTable::new(shared_files),
             memory: SegmentMemory::new(INDEX_CACHE),
-            device: Rc::new(Device::new(config.device, io.clone())),
-            io,
+            device: Rc::new(Device::new(config.device, Budget::new(config.io_bytes), config.writes.clone())),
             damage: DamageTally::default(),
             appended: AppendTally::default(),
             dirs: RefCell::default(),

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use log::{
     DataDir, DataDirs, DeviceLimits, FoundPartition, Identity, JournalConfig, LogError, LogShard, LogShardConfig,
+    WriteClock,
 };
 use metadata::{Command, DriverConfig, Incarnation, MetadataError, Rejection};
 use model::PartitionKey;
@@ -49,6 +50,7 @@ pub struct Boot {
     pub stopped: flume::Sender<BTreeSet<PathBuf>>,
     pub stopped_others: flume::Receiver<BTreeSet<PathBuf>>,
     pub pool: ChunkPool,
+    pub writes: WriteClock,
     pub config: BrokerConfig,
     pub folders: FolderPlan,
     pub advertised: (String, u16),
@@ -150,6 +152,7 @@ async fn begin(boot: &Boot, context: &ShardContext) -> Result<(Rc<Shard>, Option
     let limits = &boot.config.shards;
     let mut log_config = LogShardConfig::new(context.index as u16, boot.pool.clone());
     log_config.cache_bytes = (limits.batch_cache_bytes / context.count).max(1 << 20);
+    log_config.writes = boot.writes.clone();
     log_config.open_files = (limits.open_segments(checks::open_files_limit()) / context.count).max(32);
     // What there really is, or operations would take memory that is not registered.
     let io_memory = checks::io_memory_is_cut(limits.io_memory_bytes).unwrap_or(limits.io_memory_bytes);

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
-use log::DataDirError;
+use log::{DataDirError, WriteClock};
 use metadata::MetadataError;
 use model::NodeId;
 use model::config::BrokerConfig;
@@ -215,6 +215,7 @@ impl Node {
             stopped_others,
             // What the cache lets go is mostly taken again at once; what is not goes bit by bit.
             pool: ChunkPool::new(cache_bytes * crate::limits::POOL_KEEPS_CACHES),
+            writes: WriteClock::default(),
             config: options.config.clone(),
             folders,
             advertised: advertised.clone(),

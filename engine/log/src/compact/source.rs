@@ -47,10 +47,8 @@ impl Source {
         }
         let mut len = (self.piece_bytes as u64).min(left) as usize;
         loop {
-            let bytes = {
-                let _budget = log.shard.io.take(len).await;
-                self.file.read_pooled(position, len, &log.shard.config.pool).await?
-            };
+            let read = self.file.read_pooled(position, len, &log.shard.config.pool);
+            let bytes = log.shard.device.read(len, read).await?;
             let damaged =
                 |at: usize, why: &str| log.corrupt(self.segment.base_offset, position + at as u64, why.into());
             if bytes.len() < len {

@@ -183,6 +183,8 @@ pub struct PartitionLog {
     retention_bound: Cell<Offset>,
     /// Offsets of closed segments that one reader has read past the page cache, from and to.
     pub(crate) read_past_cache: Cell<(Offset, Offset)>,
+    /// Size of the batch that the last direct read ended before.
+    pub(crate) batch_read: Cell<usize>,
     /// Where direct reads ended.
     pub(crate) places: Places,
     pub(crate) compact: CompactState,
@@ -244,6 +246,7 @@ impl PartitionLog {
             ahead_since_ms: RefCell::default(),
             retention_bound: Cell::new(Offset(i64::MAX)),
             read_past_cache: Cell::new((Offset::ZERO, Offset::ZERO)),
+            batch_read: Cell::new(0),
             places: Places::default(),
             compact: CompactState::default(),
             state: RefCell::new(start.state),

@@ -3,7 +3,7 @@
 //! record is copied or encoded again, unless too much is on loan already.
 
 use bytes::Bytes;
-use model::{BatchView, Offset};
+use model::{BatchHeader, BatchView, Offset};
 use runtime::SharedFile;
 
 use super::PartitionLog;
@@ -265,13 +265,14 @@ impl PartitionLog {
         while position < segment.size {
             let file = self.direct_file(base, false).await?;
             // One operation, from a block's beginning, unless a batch is larger.
-            let one_operation = (IO_MAX - position % BLOCK) as usize;
+            let one_operation = (self.shard.device.read_max(self.batch_read.get()) - position % BLOCK) as usize;
             let len_now = len.min(one_operation).max(needed).min((segment.size - position) as usize);
-            let bytes = {
-                let _budget = self.shard.io.take(len_now).await;
-                file.read_lent(position, len_now, &self.shard.config.pool).await?
-            };
+            let read = file.read_lent(position, len_now, &self.shard.config.pool);
+            let bytes = self.shard.device.read(len_now, read).await?;
             let found = select(&bytes, from, limits);
+            if let Some(Ok(next)) = bytes.get(found.end..).map(BatchHeader::parse) {
+                self.batch_read.set(next.size());
+            }
             if found.start < found.end {
                 return self.checked(base, position, &bytes, found, &mut order).map(Some);
             }

@@ -30,7 +30,7 @@ pub const ROUND_ENTRIES: usize = 2 * ROUND_PARTITIONS;
 pub const JOURNAL_AFTER: u32 = if SMALL { 3 } else { 64 };
 /// Largest round of the journal, in bytes.
 pub const ROUND_BYTES: u64 = if SMALL { 64 << 10 } else { 4 << 20 };
-/// Files of a journal's ring, and the length of each, that a start reads at all.
+/// Files of a journal's ring, and the length of each, that a start reads at all: into memory, one ring after the other.
 pub const RING_FILES_MAX: usize = 1024;
 pub const RING_FILE_MAX: u64 = 1 << 30;
 /// Rounds of a ring that a look at it tells apart.

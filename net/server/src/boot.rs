@@ -398,5 +398,14 @@ mod tests {
                 assert!(LogShard::new(log_config).stop_clean().await.is_ok());
             });
         }
+        for (bytes, shards) in [("8388608", 64), ("134217728", 2), ("8589934592", 1), ("8589934592", 3)] {
+            let config = BrokerConfig::from_pairs([("ringlog.journal.bytes", bytes)]);
+            let config = config.unwrap_or_else(|error| panic!("{error}"));
+            let Some(journal) = journal(&config.shards, shards) else { panic!("it is on where nothing is said") };
+            assert!(journal.fits(), "{journal:?}");
+            let most: u64 = bytes.parse().unwrap_or(0);
+            let made = journal.file_bytes * journal.files_max as u64 * shards as u64;
+            assert!(made <= most.max(JOURNAL_UNIT * JOURNAL_FILES as u64 * shards as u64), "{journal:?}");
+        }
     }
 }

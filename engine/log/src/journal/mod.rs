@@ -47,7 +47,7 @@ use crate::committer::Committer;
 use crate::data_dir::DataDir;
 use crate::device::{Device, Operation};
 use crate::error::LogError;
-use crate::limits::{BLOCK, IO_MAX, JOURNAL_AFTER, ROUND_BYTES};
+use crate::limits::{BLOCK, IO_MAX, JOURNAL_AFTER, RING_FILE_MAX, ROUND_BYTES};
 use crate::partition::PartitionLog;
 use crate::shard_dir::ShardDir;
 pub use figures::RingStats;
@@ -75,9 +75,14 @@ pub struct JournalConfig {
 
 impl JournalConfig {
     /// A file with less left than this is as good as full. The last of it, where no other file is free, is for what makes
-    /// files come free.
+    /// files come free: half of this, which has to leave most of a round to the others.
     fn tight_bytes(&self) -> u64 {
-        (self.file_bytes / 8).max(4 * BLOCK)
+        (self.file_bytes / 8).clamp(4 * BLOCK, ROUND_BYTES / 4)
+    }
+
+    /// Whether a file has room for rounds, and a start can read it.
+    pub fn fits(&self) -> bool {
+        (2 * self.tight_bytes()..=RING_FILE_MAX).contains(&self.file_bytes)
     }
 
     /// Most pending bytes of a partition that go to the journal: what has room in a file of its own.
@@ -201,7 +206,7 @@ impl Journal {
         direct: Rc<Committer>,
     ) -> Rc<Journal> {
         assert!(config.file_bytes.is_multiple_of(BLOCK) && config.files_max > 0, "a ring of whole blocks");
-        assert!(config.file_bytes >= 2 * config.tight_bytes(), "a file has room for rounds: {}", config.file_bytes);
+        assert!(config.fits(), "a file has room for rounds, and a start can read it: {}", config.file_bytes);
         let owner = Owner { incarnation: home.dir.incarnation(), writer };
         let journal = Rc::new(Journal {
             ring: RefCell::new(Ring::new(config)),

@@ -103,6 +103,23 @@ fn a_large_batch_goes_straight_to_its_segment_with_what_came_before() {
 }
 
 #[test]
+fn the_only_file_takes_rounds_however_large_it_is() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal");
+        let large = JournalConfig { file_bytes: 64 << 20, ..small_journal() };
+        let node = Node::start_with(folder.path(), |config| config.journal = Some(large)).await;
+        let log = node.open("t", LogConfig::default()).await;
+        warm_up(&node, &log).await;
+        let rounds = node.shard.stats().journal.rounds;
+        for ms in 0..20 {
+            put(&log, &batch(&[ms])).await;
+        }
+        assert_eq!(node.shard.stats().journal.rounds, rounds + 20);
+        node.stop().await;
+    });
+}
+
+#[test]
 fn files_come_free_lap_after_lap() {
     runtime::testing::run(|| async {
         let folder = runtime::testing::TempDir::new("log-journal");

@@ -136,12 +136,12 @@ pub(super) const SHARDS: &[Property] = &[
         "ringlog.journal.bytes",
         Kind::Long,
         "Disk space of the journals of the whole process, shared by the shards. The larger, the fewer syncs of segments, and the \
-         longer a start after a crash. What the segments do not have yet is in memory too, in at most half of \
+         longer a start after a crash, which reads each shard's part into memory. What the segments do not have yet is in memory too, in at most half of \
          ringlog.batch.cache.bytes.",
     )
     .default("134217728")
     .unit(Unit::Bytes)
-    .between(8_388_608, 68_719_476_736),
+    .between(8_388_608, 8_589_934_592),
     broker("ringlog.disk.write.max.bytes", Kind::Int, "Largest single write to the disk; more goes out in pieces.")
         .default("1048576")
         .unit(Unit::Bytes)

@@ -17,7 +17,9 @@ pub const INBOX_TURN: usize = 16;
 /// Pulses in a row that a shard gets after the last sign of activity.
 pub const PULSE_CONFIRMS: u32 = 2;
 /// A shard without activity gets one pulse out of so many.
-pub const PULSE_SKIPS: u32 = 8;
+pub const PULSE_SKIPS: u32 = 20;
+/// Pulses that pass by at once where no shard needed the last one: a shard that just began to work waits so long for its first.
+pub const PULSE_NAP: u32 = 4;
 /// Milliseconds between two pulses, where nothing else is set.
 pub const PULSE_INTERVAL_MS: u64 = 4;
 /// Pulses without an echo after which a shard counts as dead. glommio counts waker references in 16 bits, so this has

@@ -29,9 +29,13 @@ use crate::limits::{
 pub struct WriteClock(Arc<AtomicU64>);
 
 impl WriteClock {
+    /// Told now and then only: all shards' cores read this.
     fn note(&self) {
-        // Later than zero, which is never.
-        self.0.store(clock::now_ns().max(1), Ordering::Relaxed);
+        let (at, now) = (self.0.load(Ordering::Relaxed), clock::now_ns());
+        if at == 0 || now.saturating_sub(at) > READS_GIVE_WAY_MS * 1_000_000 / 10 {
+            // Later than zero, which is never.
+            self.0.store(now.max(1), Ordering::Relaxed);
+        }
     }
 
     fn is_recent(&self) -> bool {
@@ -151,8 +155,10 @@ impl Device {
         if self.writes.is_recent() { Some(self.reads.take(bytes).await) } else { None }
     }
 
-    /// Does `work`, one direct read of so many bytes, in its turn.
+    /// Does `work`, one direct read of so many bytes, in its turn. What is larger than one operation is read by several, one
+    /// after the other.
     pub async fn read<T>(&self, bytes: usize, work: impl Future<Output = T>) -> T {
+        let bytes = bytes.min(IO_MAX as usize);
         let _turn = self.read_turn(bytes).await;
         let _memory = self.memory.take(bytes).await;
         work.await

@@ -136,8 +136,8 @@ pub(super) const SHARDS: &[Property] = &[
         "ringlog.journal.bytes",
         Kind::Long,
         "Disk space of the journals of the whole process, shared by the shards. The larger, the fewer syncs of segments, and the \
-         longer a start after a crash, which reads each shard's part into memory. What the segments do not have yet is in memory too, in at most half of \
-         ringlog.batch.cache.bytes.",
+         longer a start after a crash, which reads each shard's part into memory. What the segments do not have yet is in \
+         memory too, in at most half of ringlog.batch.cache.bytes.",
     )
     .default("134217728")
     .unit(Unit::Bytes)

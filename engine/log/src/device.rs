@@ -38,9 +38,9 @@ impl WriteClock {
         }
     }
 
-    fn is_recent(&self) -> bool {
+    fn is_recent(&self, now_ns: u64) -> bool {
         let at = self.0.load(Ordering::Relaxed);
-        at > 0 && clock::now_ns().saturating_sub(at) < READS_GIVE_WAY_MS * 1_000_000
+        at > 0 && now_ns.saturating_sub(at) < READS_GIVE_WAY_MS * 1_000_000
     }
 }
 
@@ -141,9 +141,14 @@ impl Device {
         result
     }
 
+    /// Whether reads make way: somebody wrote a moment ago, or waits for a write of this shard, however long that takes.
+    pub fn is_written_to(&self) -> bool {
+        self.in_flight.get() > 0 || self.writes.is_recent(clock::now_ns())
+    }
+
     /// Largest read that should be asked of the drive now, where batches have so many bytes.
     pub fn read_max(&self, batch: usize) -> u64 {
-        if self.writes.is_recent() {
+        if self.is_written_to() {
             (READ_BATCHES * batch as u64).next_multiple_of(BLOCK).clamp(READ_BESIDE_WRITES, IO_MAX)
         } else {
             IO_MAX
@@ -152,7 +157,7 @@ impl Device {
 
     /// Waits for the turn of a read, which ends when what is returned goes.
     pub async fn read_turn(&self, bytes: usize) -> Option<BudgetGuard> {
-        if self.writes.is_recent() { Some(self.reads.take(bytes).await) } else { None }
+        if self.is_written_to() { Some(self.reads.take(bytes).await) } else { None }
     }
 
     /// Does `work`, one direct read of so many bytes, in its turn. What is larger than one operation is read by several, one

@@ -57,40 +57,47 @@ fn a_write_that_is_no_multiple_of_a_block_is_a_programmers_error() {
     Device::new(limits, Budget::new(1 << 20), WriteClock::default());
 }
 
-/// Bytes of reads under way at once, at most, of many that are asked for together. Each is beside a write of `writing`.
-async fn most_at_once(reading: &Device, writing: Option<&Device>) -> usize {
+/// Bytes of reads under way at once, at most, of many that are asked for together.
+async fn most_at_once(device: &Device) -> usize {
     let len = READ_BESIDE_WRITES as usize;
     let (now, most) = (Cell::new(0), Cell::new(0));
     let work = || async {
         now.set(now.get() + len);
         most.set(most.get().max(now.get()));
         clock::sleep(Duration::from_millis(1)).await;
-        if let Some(writing) = writing {
-            writing.run(Path::new("/data"), Operation::Sync, async {}).await;
-        }
         now.set(now.get() - len);
     };
-    all((0..64).map(|_| reading.read(len, work())).collect()).await;
+    all((0..64).map(|_| device.read(len, work())).collect()).await;
     most.get()
 }
 
 #[test]
-fn reads_are_small_and_few_beside_the_writes_of_any_shard() {
+fn reads_are_small_and_few_as_long_as_a_write_takes() {
+    run(|| async {
+        let device = Device::new(DeviceLimits::default(), Budget::new(64 << 20), WriteClock::default());
+        assert_eq!(device.read_max(16 << 10), IO_MAX, "nobody writes");
+        assert_eq!(most_at_once(&device).await, 64 * READ_BESIDE_WRITES as usize);
+
+        let write = device.begins(Operation::Sync);
+        assert_eq!(device.read_max(0), READ_BESIDE_WRITES);
+        let some_fit = READ_BATCHES * READ_BESIDE_WRITES;
+        assert_eq!(device.read_max(READ_BESIDE_WRITES as usize), some_fit, "some batches fit");
+        assert_eq!(device.read_max(16 << 20), IO_MAX);
+        assert_eq!(most_at_once(&device).await, READS_BESIDE_WRITES);
+        drop(write);
+    });
+}
+
+#[test]
+fn a_write_of_any_shard_is_recent_for_a_while() {
     run(|| async {
         let writes = WriteClock::default();
-        let new = || Device::new(DeviceLimits::default(), Budget::new(64 << 20), writes.clone());
-        let (reading, writing) = (new(), new());
-        assert_eq!(reading.read_max(16 << 10), IO_MAX, "nobody writes");
-        assert_eq!(most_at_once(&reading, None).await, 64 * READ_BESIDE_WRITES as usize);
-
-        writing.run(Path::new("/data"), Operation::Sync, async {}).await;
-        assert_eq!(reading.read_max(0), READ_BESIDE_WRITES);
-        assert_eq!(
-            reading.read_max(READ_BESIDE_WRITES as usize),
-            READ_BATCHES * READ_BESIDE_WRITES,
-            "some batches fit"
-        );
-        assert_eq!(reading.read_max(16 << 20), IO_MAX);
-        assert_eq!(most_at_once(&reading, Some(&writing)).await, READS_BESIDE_WRITES);
+        let other_shard = Device::new(DeviceLimits::default(), Budget::new(1 << 20), writes.clone());
+        assert!(!writes.is_recent(clock::now_ns()), "nobody ever wrote");
+        let before_ns = clock::now_ns();
+        drop(other_shard.begins(Operation::Sync));
+        let (while_ns, after_ns) = (READS_GIVE_WAY_MS * 1_000_000, clock::now_ns());
+        assert!(writes.is_recent(before_ns + while_ns - 1));
+        assert!(!writes.is_recent(after_ns + while_ns));
     });
 }

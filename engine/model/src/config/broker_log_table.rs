@@ -249,7 +249,7 @@ pub(super) const LOG_INERT: &[Property] = &[
         .inert("tails are always preallocated ahead of the append"),
     broker("compression.gzip.level", Kind::Int, "Level for gzip.")
         .default("-1")
-        .bounds(Bounds::GzipLevel)
+        .bounds(Bounds::BetweenOrUnset(1, 9))
         .cluster_wide()
         .inert(NO_RECOMPRESSION),
     broker("compression.lz4.level", Kind::Int, "Level for lz4.")

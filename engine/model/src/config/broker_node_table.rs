@@ -173,7 +173,7 @@ pub(super) const SHARDS: &[Property] = &[
          have open (RLIMIT_NOFILE), at most 32768.",
     )
     .default("-1")
-    .between(-1, 1_000_000),
+    .bounds(Bounds::BetweenOrUnset(16, 1_000_000)),
 ];
 
 /// Kafka's knobs for parts that this broker does not have.

@@ -115,7 +115,7 @@ fn other_value(property: &Property) -> String {
         (Kind::Double, _) => "0.25".into(),
         (_, Bounds::AtLeast(least)) => (least + 7).to_string(),
         (_, Bounds::Blocks(least, _)) => least.to_string(),
-        (_, Bounds::Between(least, _)) => (least + 7).to_string(),
+        (_, Bounds::Between(least, _) | Bounds::BetweenOrUnset(least, _)) => (least + 7).to_string(),
         _ => "5".into(),
     }
 }
@@ -296,6 +296,7 @@ fn open_segments_are_half_of_what_the_process_may_open_or_what_is_set() {
     let by_limit = |files: u64| broker(&[]).shards.open_segments(files);
     assert_eq!([by_limit(0), by_limit(1024), by_limit(20_000), by_limit(u64::MAX)], [64, 512, 10_000, 32_768]);
     assert_eq!(broker(&[("ringlog.max.open.segments", "99")]).shards.open_segments(1024), 99);
+    assert!(broker_error(&[("ringlog.max.open.segments", "15")]).contains("16 to 1000000, or -1"));
 }
 
 #[test]

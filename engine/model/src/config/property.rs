@@ -100,8 +100,8 @@ pub enum Bounds {
     Reals(f64, f64),
     /// For lists: each item.
     OneOf(&'static [&'static str]),
-    /// 1 to 9, or -1 for the library's own default.
-    GzipLevel,
+    /// Inclusive at both ends, or -1: nothing is set.
+    BetweenOrUnset(i64, i64),
     /// `*`, or `partition:broker` pairs.
     Replicas,
 }
@@ -273,7 +273,7 @@ impl Property {
             Bounds::Blocks(least, most) => format!("{least} to {most}, a multiple of {BLOCK_BYTES}"),
             Bounds::Reals(least, most) => format!("{least} to {most}"),
             Bounds::OneOf(words) => words.join(", "),
-            Bounds::GzipLevel => "1 to 9, or -1".to_owned(),
+            Bounds::BetweenOrUnset(least, most) => format!("{least} to {most}, or -1"),
             Bounds::Replicas => "*, or partition:broker pairs".to_owned(),
         }
     }

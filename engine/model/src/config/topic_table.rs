@@ -29,7 +29,7 @@ pub(super) const TOPIC: &[Property] = &[
         .or(&["log.cleanup.policy"]),
     topic("compression.gzip.level", Kind::Int, "Level for gzip.")
         .default("-1")
-        .bounds(Bounds::GzipLevel)
+        .bounds(Bounds::BetweenOrUnset(1, 9))
         .or(&["compression.gzip.level"])
         .inert(NO_RECOMPRESSION),
     topic("compression.lz4.level", Kind::Int, "Level for lz4.")

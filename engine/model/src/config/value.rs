@@ -85,7 +85,7 @@ fn within(bounds: Bounds, value: &Value) -> bool {
         (Bounds::Blocks(least, most), Value::Number(value)) => {
             (least..=most).contains(value) && value % BLOCK_BYTES == 0
         }
-        (Bounds::GzipLevel, Value::Number(value)) => *value == -1 || (1..=9).contains(value),
+        (Bounds::BetweenOrUnset(least, most), Value::Number(value)) => *value == -1 || (least..=most).contains(value),
         (Bounds::Reals(least, most), Value::Double(value)) => (least..=most).contains(value),
         (Bounds::OneOf(words), Value::Text(text)) => words.contains(&text.as_str()),
         (Bounds::OneOf(words), Value::List(items)) => items.iter().all(|item| words.contains(&item.as_str())),

@@ -32,13 +32,11 @@ const ROUNDS: usize = 5;
 const MIB_OF_RUN: u64 = 128;
 /// Room for a batch's header and its record's, so that the batch has a block's length, and less.
 const HEADERS: u64 = 80;
-/// Registered memory of the shard, as the broker's default.
-const IO_MEMORY_BYTES: usize = 16 << 20;
 
 /// What one shard's appends reached: MiB/s, and bytes that the process wrote for each appended one.
 fn ringlog(dir: &Path, block: u64, bytes: u64, group: u64) -> (f64, f64) {
     let path = dir.to_path_buf();
-    let spec = ShardSpec { io_memory_bytes: IO_MEMORY_BYTES, ..ShardSpec::default() };
+    let spec = ShardSpec::default();
     let running = start(&[spec], HelperSpec::default(), move |_| {
         let path = path.clone();
         async move { appended(&path, block, bytes, group).await }

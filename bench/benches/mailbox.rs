@@ -10,7 +10,7 @@ use runtime::{Post, TaskGroup, clock};
 /// Time of `calls` round trips from shard 0 to shard 1 with `lanes` under way at once.
 fn round_trips(calls: u64, lanes: u64) -> Duration {
     let boxes = Mailboxes::<u64, u64>::new(2);
-    let specs = vec![ShardSpec { io_memory_bytes: 1 << 20, ..ShardSpec::default() }; 2];
+    let specs = vec![ShardSpec::default(); 2];
     let (done, finished) = std::sync::mpsc::channel::<()>();
     let finished = std::sync::Arc::new(std::sync::Mutex::new(finished));
     let running = start(&specs, HelperSpec::default(), move |shard| {

@@ -213,7 +213,6 @@ async fn open(log: &Rc<PartitionLog>, segment: SegmentRef) -> Option<Current> {
         return None;
     }
     let cuts = log.cuts.get();
-    log.home.probe().await.ok()?;
     let file = DirectFile::open(&path(log.dir(), segment.base_offset, FileKind::Log), OpenMode::Read).await.ok()?;
     let order = log.order_of(segment);
     Some(Current { log: log.clone(), segment, file, cuts, position: 0, need: HEADER_LEN, order })

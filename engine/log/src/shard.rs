@@ -41,7 +41,7 @@ pub struct LogShardConfig {
     /// Segment files open at once: a quarter of them through the page cache, for lagging readers, the others for direct I/O.
     /// One of each at least.
     pub open_files: usize,
-    /// Bytes of direct writes and reads in flight: keep it within the shard's registered memory.
+    /// Bytes of direct writes and reads in flight.
     pub io_bytes: usize,
     /// Size of writes, and writes and syncs in flight.
     pub device: DeviceLimits,

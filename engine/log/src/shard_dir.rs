@@ -1,4 +1,4 @@
-//! A shard's side of a data folder: the probe and the loss of the clean mark before its first write, and its part of
+//! A shard's side of a data folder: the loss of the clean mark before its first write, and its part of
 //! the checkpoint. Renewals gather for a moment; a caller that needs its entry on disk first waits for `flush`.
 
 use std::cell::{Cell, RefCell};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::PartitionKey;
 use runtime::sync::before;
-use runtime::{DirectFile, IoError, Notify, TaskGroup, clock, fs, spawn};
+use runtime::{IoError, Notify, TaskGroup, clock, fs, spawn};
 
 use crate::data_dir::DataDir;
 use crate::error::LogError;
@@ -27,7 +27,6 @@ enum Once {
 pub(crate) struct ShardDir {
     pub dir: Arc<DataDir>,
     writer: u16,
-    probed: Cell<Once>,
     invalidated: Cell<Once>,
     entries: RefCell<BTreeMap<PartitionKey, CheckpointEntry>>,
     /// Versions of `entries`: the newest, and the newest on disk.
@@ -46,7 +45,6 @@ impl ShardDir {
         ShardDir {
             dir,
             writer,
-            probed: Cell::new(Once::Idle),
             invalidated: Cell::new(Once::Idle),
             entries: RefCell::default(),
             version: Cell::new(0),
@@ -60,31 +58,6 @@ impl ShardDir {
         }
     }
 
-    async fn once(
-        self: &Rc<Self>,
-        cell: impl Fn(&ShardDir) -> &Cell<Once> + 'static,
-        work: impl AsyncFnOnce(Rc<ShardDir>) -> Result<(), LogError> + 'static,
-    ) -> Result<(), LogError> {
-        loop {
-            let seen = self.changed.version();
-            match cell(self).get() {
-                Once::Done => return Ok(()),
-                Once::Running => self.changed.changed_since(seen).await,
-                Once::Idle => break,
-            }
-        }
-        cell(self).set(Once::Running);
-        let me = self.clone();
-        // In a task of its own, so that a caller that goes away does not leave it half done.
-        let task = spawn("data-folder", async move {
-            let result = work(me.clone()).await;
-            cell(&me).set(if result.is_ok() { Once::Done } else { Once::Idle });
-            me.changed.notify();
-            result
-        });
-        task.join().await.unwrap_or(Err(LogError::Closed))
-    }
-
     /// An outcome of what all partitions of the folder need: without it the folder is lost.
     pub fn noted<T>(&self, result: Result<T, IoError>) -> Result<T, LogError> {
         if let Err(error) = &result {
@@ -93,25 +66,26 @@ impl ShardDir {
         Ok(result?)
     }
 
-    /// Before the first direct file of this shard in the folder.
-    pub async fn probe(self: &Rc<Self>) -> Result<(), LogError> {
-        if self.probed.get() == Once::Done {
-            return Ok(());
-        }
-        self.once(
-            |d| &d.probed,
-            async |d: Rc<ShardDir>| d.noted(DirectFile::probe_device(d.dir.path(), usize::from(d.writer)).await),
-        )
-        .await
-    }
-
     /// Before the first change of this shard in the folder.
     pub async fn prepare_write(self: &Rc<Self>) -> Result<(), LogError> {
-        if self.invalidated.get() == Once::Done {
-            return Ok(());
+        loop {
+            let seen = self.changed.version();
+            match self.invalidated.get() {
+                Once::Done => return Ok(()),
+                Once::Running => self.changed.changed_since(seen).await,
+                Once::Idle => break,
+            }
         }
-        self.probe().await?;
-        self.once(|d| &d.invalidated, async |d: Rc<ShardDir>| d.noted(d.dir.invalidate().await)).await
+        self.invalidated.set(Once::Running);
+        let me = self.clone();
+        // In a task of its own, so that a caller that goes away does not leave it half done.
+        let task = spawn("data-folder", async move {
+            let result = me.noted(me.dir.invalidate().await);
+            me.invalidated.set(if result.is_ok() { Once::Done } else { Once::Idle });
+            me.changed.notify();
+            result
+        });
+        task.join().await.unwrap_or(Err(LogError::Closed))
     }
 
     /// Takes a newer entry; it reaches the disk soon.

@@ -9,8 +9,6 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::fmt;
-#[cfg(not(feature = "sim"))]
-use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -152,22 +150,21 @@ impl Chunk {
         self.append_with(bytes, |_| {});
     }
 
-    /// Lets `fill` write at most `most` bytes behind what is there, as far as there is room, and publishes as many as it
-    /// says it wrote. For real sockets.
+    /// The room behind what is there. For the kernel to write into: nobody refers to it, and it may not be initialised.
     #[cfg(not(feature = "sim"))]
-    pub(crate) async fn fill(
-        &mut self,
-        most: usize,
-        fill: impl AsyncFnOnce(&mut [u8]) -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        let room = self.room().min(most);
-        // SAFETY: the range lies in the allocation, behind every published byte, so no slice aliases it, and `&mut self` is
-        // the only writer while `fill` runs. It is only written to before it is published.
-        let target = unsafe { std::slice::from_raw_parts_mut(self.memory.at.as_ptr().add(self.len), room) };
-        let count = fill(target).await?;
-        assert!(count <= room, "no more is written than there is room");
+    pub(crate) fn spare(&mut self) -> *mut u8 {
+        // SAFETY: the published length is within the allocation.
+        unsafe { self.memory.at.as_ptr().add(self.len) }
+    }
+
+    /// Publishes what the kernel wrote into [`Chunk::spare`].
+    ///
+    /// # Safety
+    /// So many bytes were written there.
+    #[cfg(not(feature = "sim"))]
+    pub(crate) unsafe fn publish(&mut self, count: usize) {
+        assert!(count <= self.room(), "no more is written than there is room");
         self.len += count;
-        Ok(count)
     }
 
     /// Makes the chunk empty again if nobody holds a slice of it any more.

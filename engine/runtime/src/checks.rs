@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use crate::host_error::HostError;
-use crate::limits::{BLOCK, MIN_MEMLOCK_BYTES};
+use crate::limits::MIN_MEMLOCK_BYTES;
 
 fn limit_of(resource: libc::__rlimit_resource_t) -> Option<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -42,11 +42,6 @@ fn raise_limits() {
     }
 }
 
-fn is_root() -> bool {
-    // SAFETY: no arguments, cannot fail.
-    unsafe { libc::geteuid() == 0 }
-}
-
 /// Checks memory locking and io_uring itself.
 pub fn check_host() -> Result<(), HostError> {
     let limit_bytes = memlock_limit();
@@ -68,23 +63,6 @@ pub fn check_host() -> Result<(), HostError> {
         Some(libc::ENOMEM) => HostError::Memlock { limit_bytes },
         _ => HostError::Uring(error),
     })
-}
-
-/// The registered memory a shard may ask for: an ordinary user's lock limit is shared by rings and buffers, and beyond
-/// it registration fails silently and writes get slow.
-pub(crate) fn io_memory_that_fits(wanted: usize) -> usize {
-    let limit = memlock_limit();
-    if is_root() || limit == u64::MAX || limit == libc::RLIM_INFINITY {
-        return wanted;
-    }
-    let room = (limit / 2).min(wanted as u64) as usize;
-    (room / BLOCK * BLOCK).max(BLOCK * 16)
-}
-
-/// Whether the registered memory has to be smaller than `wanted`, for a warning at start.
-pub fn io_memory_is_cut(wanted: usize) -> Option<usize> {
-    let fits = io_memory_that_fits(wanted);
-    (fits < wanted).then_some(fits)
 }
 
 /// Whether something is there under that name.

@@ -28,7 +28,7 @@ pub fn wall_ms() -> i64 {
 
 /// Sleeps on the shard's timers.
 pub async fn sleep(duration: Duration) {
-    glommio::timer::sleep(duration).await;
+    crate::driver::sleep_until(now_ns().saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))).await;
 }
 
 /// Sleeps until a monotonic time in milliseconds; returns at once when it is past.

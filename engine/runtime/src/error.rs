@@ -45,18 +45,3 @@ impl std::error::Error for IoError {
         Some(&self.source)
     }
 }
-
-/// glommio wraps operating system errors; this takes them out again. The conversion that it offers keeps the kind only,
-/// and with it loses that a disk is full.
-#[cfg(not(feature = "sim"))]
-pub(crate) fn io_of(error: glommio::GlommioError<()>) -> io::Error {
-    match error {
-        glommio::GlommioError::EnhancedIoError { source, .. } | glommio::GlommioError::IoError(source) => source,
-        other => io::Error::from(other),
-    }
-}
-
-#[cfg(not(feature = "sim"))]
-pub(crate) fn from_glommio(what: &'static str, path: &Path, error: glommio::GlommioError<()>) -> IoError {
-    IoError::new(what, path, io_of(error))
-}

@@ -1,80 +1,76 @@
 //! Direct-I/O files of one shard.
 //!
 //! Positions and lengths on the device are multiples of [`BLOCK`]; every transfer's byte count is checked, because a
-//! short write is a lost write. Operations in flight are owned by the event loop: their futures must be awaited, never
-//! dropped midway (spawn the owner if the caller may go away).
+//! short write is a lost write. What an operation under way reads or writes, and its descriptor, stay until the kernel is done
+//! with them, also if the caller goes away; what came of it is lost then, so futures here are to be awaited.
 
-use std::panic::AssertUnwindSafe;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_lite::FutureExt;
-use glommio::io::{DmaFile, OpenOptions};
+use io_uring::types::{Fd, FsyncFlags};
+use io_uring::{opcode, squeue};
 
-use crate::buffers::ChunkPool;
-use crate::error::{IoError, from_glommio};
+use crate::buffers::{Chunk, ChunkPool};
+use crate::driver;
+use crate::error::IoError;
 use crate::faults::{self, Operation};
 pub use crate::file_types::OpenMode;
-use crate::lent;
-use crate::limits::{BLOCK, MAX_IO_BYTES};
+use crate::io_buffer::IoBuffer;
+use crate::limits::{BLOCK, FILE_MODE, MAX_IO_BYTES};
+use crate::task::spawn_blocking;
 
-/// A file read and written past the page cache. Cheap to clone; closed by [`DirectFile::close`] on the last clone, or
-/// in the background when dropped.
+/// A file read and written past the page cache. Cheap to clone; closed with the last clone and the last operation.
 #[derive(Clone, Debug)]
 pub struct DirectFile {
-    file: Rc<DmaFile>,
+    fd: Arc<OwnedFd>,
     path: Rc<PathBuf>,
 }
 
 impl DirectFile {
     pub async fn open(path: &Path, mode: OpenMode) -> Result<DirectFile, IoError> {
-        let mut options = OpenOptions::new();
-        options.read(true);
-        match mode {
-            OpenMode::Read => {}
-            OpenMode::ReadWrite => {
-                options.write(true);
+        let flags = libc::O_CLOEXEC
+            | libc::O_DIRECT
+            | match mode {
+                OpenMode::Read => libc::O_RDONLY,
+                OpenMode::ReadWrite => libc::O_RDWR,
+                OpenMode::Create => libc::O_RDWR | libc::O_CREAT,
+                OpenMode::CreateNew => libc::O_RDWR | libc::O_CREAT | libc::O_EXCL,
+            };
+        let opened = match open(path, flags).await {
+            // A file system that knows no direct I/O, as some in memory: it may have made the file before it said so. Data
+            // folders on such are refused; tests may lie there.
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+                open(path, flags & !(libc::O_DIRECT | libc::O_EXCL)).await
             }
-            OpenMode::Create => {
-                options.write(true).create(true);
-            }
-            OpenMode::CreateNew => {
-                options.write(true).create_new(true);
-            }
-        }
-        // Opening asks for the file system by path a second time and panics if the path is gone by then.
-        let opened = AssertUnwindSafe(options.dma_open(path)).catch_unwind().await;
-        let vanished = |_| IoError::new("cannot open", path, std::io::ErrorKind::NotFound.into());
-        let file = opened.map_err(vanished)?.map_err(|e| from_glommio("cannot open", path, e))?;
-        Ok(DirectFile { file: Rc::new(file), path: Rc::new(path.to_path_buf()) })
-    }
-
-    /// glommio probes for polled I/O with the first file of a device and takes an empty read-write file for a yes;
-    /// each shard therefore opens a write-only file first, once for each data folder.
-    pub async fn probe_device(dir: &Path, shard: usize) -> Result<(), IoError> {
-        let path = dir.join(format!(".probe-{shard}"));
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .dma_open(&path)
-            .await
-            .map_err(|e| from_glommio("cannot open", &path, e))?;
-        file.close().await.map_err(|e| from_glommio("cannot close", &path, e))?;
-        crate::fs::remove_file(&path).await
+            other => other,
+        };
+        let fd = opened.map_err(|e| IoError::new("cannot open", path, e))?;
+        Ok(DirectFile { fd: Arc::new(fd), path: Rc::new(path.to_path_buf()) })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    fn fail(&self, what: &'static str, error: glommio::GlommioError<()>) -> IoError {
-        from_glommio(what, &self.path, error)
+    fn fail(&self, what: &'static str, error: io::Error) -> IoError {
+        IoError::new(what, &self.path, error)
+    }
+
+    /// An operation on this file that needs no memory.
+    async fn plain(&self, entry: impl FnOnce(Fd) -> squeue::Entry) -> io::Result<u32> {
+        let fd = Fd(self.fd.as_raw_fd());
+        // SAFETY: the entry points to nothing; the descriptor stays open meanwhile.
+        unsafe { driver::begin(self.fd.clone(), |_| entry(fd)) }.await.0
     }
 
     /// Writes `bytes` at `position`, padded with zeros to a whole block. `position` must be a multiple of [`BLOCK`].
-    /// The bytes are copied once into registered memory; larger amounts go out in pieces of [`MAX_IO_BYTES`], all in
-    /// flight together.
+    /// The bytes are copied once; larger amounts go out in pieces of [`MAX_IO_BYTES`], all in flight together.
     pub async fn write(&self, bytes: &[u8], position: u64) -> Result<(), IoError> {
         assert!(position.is_multiple_of(BLOCK as u64), "direct writes begin at a block");
         if bytes.len() <= MAX_IO_BYTES {
@@ -90,114 +86,116 @@ impl DirectFile {
     /// Writes parts one behind the other as one operation of at most [`MAX_IO_BYTES`], padded with zeros.
     pub async fn write_piece(&self, parts: &[&[u8]], position: u64) -> Result<(), IoError> {
         assert!(position.is_multiple_of(BLOCK as u64), "direct writes begin at a block");
-        let len: usize = parts.iter().map(|p| p.len()).sum();
-        if len == 0 {
+        if parts.iter().all(|part| part.is_empty()) {
             return Ok(());
         }
         faults::check(Operation::Write, "cannot write", &self.path)?;
-        let padded = len.next_multiple_of(BLOCK);
-        let mut buffer = self.file.alloc_dma_buffer(padded);
-        let target = buffer.as_bytes_mut();
-        let mut at = 0;
-        for part in parts {
-            target[at..at + part.len()].copy_from_slice(part);
-            at += part.len();
-        }
-        target[at..padded].fill(0);
-        let written = self.file.write_at(buffer, position).await.map_err(|e| self.fail("cannot write", e))?;
+        let buffer = IoBuffer::gather(parts);
+        let padded = buffer.len();
+        let entry = |(buffer, fd): &mut (IoBuffer, Arc<OwnedFd>)| {
+            opcode::Write::new(Fd(fd.as_raw_fd()), buffer.address(), buffer.len() as u32).offset(position).build()
+        };
+        // SAFETY: the entry names the buffer, whole, and a descriptor that stays open.
+        let (written, _) = unsafe { driver::begin((buffer, self.fd.clone()), entry) }.await;
+        let written = written.map_err(|e| self.fail("cannot write", e))? as usize;
         if written == padded {
             return Ok(());
         }
         let text = format!("{written} of {padded} bytes went out at {position}");
-        Err(IoError::new("short write to", &self.path, std::io::Error::new(std::io::ErrorKind::WriteZero, text)))
+        Err(IoError::new("short write to", &self.path, io::Error::new(io::ErrorKind::WriteZero, text)))
     }
 
     /// Reads up to `len` bytes at `position` (any alignment). Fewer come back only at the end of the file.
     pub async fn read(&self, position: u64, len: usize) -> Result<Bytes, IoError> {
-        let mut out = Vec::with_capacity(len);
-        self.read_pieces(position, len, |piece| out.extend_from_slice(piece)).await?;
-        Ok(Bytes::from(out))
+        let bytes = self.read_into(Chunk::with_capacity, position, len).await?;
+        // Exactly its size, since it may be kept for long.
+        Ok(Bytes::copy_from_slice(&bytes))
     }
 
-    /// As [`DirectFile::read`], into pooled memory: for bytes that go to a client and come back to the pool soon, so that
-    /// reading costs no page faults.
+    /// As [`DirectFile::read`], into pooled memory without a copy: for bytes that are let go soon.
     pub async fn read_pooled(&self, position: u64, len: usize, pool: &ChunkPool) -> Result<Bytes, IoError> {
-        let mut chunk = pool.take(len.max(1));
-        self.read_pieces(position, len, |piece| chunk.append(piece)).await?;
-        Ok(chunk.slice(0..chunk.len()))
+        self.read_into(|bytes| pool.take(bytes), position, len).await
     }
 
-    /// As [`DirectFile::read`], for bytes that go to a client and are let go soon: they are lent out of the ring's registered
-    /// memory without a copy, if one operation can read them and not too much is on loan; else pooled as above.
-    pub async fn read_lent(&self, position: u64, len: usize, pool: &ChunkPool) -> Result<Bytes, IoError> {
-        let from = position / BLOCK as u64 * BLOCK as u64;
-        let ask = ((position + len as u64).next_multiple_of(BLOCK as u64) - from) as usize;
-        // The ring's allocator gives out powers of two.
-        let takes = ask.next_power_of_two();
-        let Some(reserved) = (ask <= MAX_IO_BYTES).then(|| lent::reserve(takes)).flatten() else {
-            return self.read_pooled(position, len, pool).await;
-        };
-        faults::check(Operation::Read, "cannot read", &self.path)?;
-        let got = self.file.read_at_aligned(from, ask).await.map_err(|e| self.fail("cannot read", e))?;
-        let skip = ((position - from) as usize).min(got.len());
-        let len = len.min(got.len() - skip);
-        Ok(reserved.lend(got).slice(skip..skip + len))
-    }
-
-    async fn read_pieces(&self, position: u64, len: usize, mut take: impl FnMut(&[u8])) -> Result<(), IoError> {
+    async fn read_into(&self, take: impl FnOnce(usize) -> Chunk, position: u64, len: usize) -> Result<Bytes, IoError> {
+        if len == 0 {
+            return Ok(Bytes::new());
+        }
         faults::check(Operation::Read, "cannot read", &self.path)?;
         let from = position / BLOCK as u64 * BLOCK as u64;
-        let to = (position + len as u64).next_multiple_of(BLOCK as u64);
-        let (mut at, mut taken) = (from, 0);
-        while at < to && taken < len {
-            let ask = ((to - at) as usize).min(MAX_IO_BYTES);
-            let got = self.file.read_at_aligned(at, ask).await.map_err(|e| self.fail("cannot read", e))?;
-            let skip = if at == from { (position - from) as usize } else { 0 };
-            if got.len() > skip {
-                let count = (got.len() - skip).min(len - taken);
-                take(&got[skip..skip + count]);
-                taken += count;
-            }
-            if got.len() < ask {
+        let whole = ((position + len as u64).next_multiple_of(BLOCK as u64) - from) as usize;
+        let mut chunk = take(whole);
+        while chunk.len() < whole {
+            let ask = (whole - chunk.len()).min(MAX_IO_BYTES);
+            let at = from + chunk.len() as u64;
+            let entry = |(chunk, fd): &mut (Chunk, Arc<OwnedFd>)| {
+                opcode::Read::new(Fd(fd.as_raw_fd()), chunk.spare(), ask as u32).offset(at).build()
+            };
+            // SAFETY: the chunk has room for what is asked, and is nobody else's; the descriptor stays open.
+            let (got, held) = unsafe { driver::begin((chunk, self.fd.clone()), entry) }.await;
+            chunk = held.0;
+            let got = got.map_err(|e| self.fail("cannot read", e))? as usize;
+            // SAFETY: the kernel wrote so many bytes.
+            unsafe { chunk.publish(got) };
+            if got < ask {
                 break;
             }
-            at += ask as u64;
         }
-        Ok(())
+        let skip = ((position - from) as usize).min(chunk.len());
+        let end = (skip + len).min(chunk.len());
+        Ok(chunk.slice(skip..end))
     }
 
     pub async fn fdatasync(&self) -> Result<(), IoError> {
         faults::check(Operation::Sync, "cannot sync", &self.path)?;
-        self.file.fdatasync().await.map_err(|e| self.fail("cannot sync", e))
+        let synced = self.plain(|fd| opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build()).await;
+        synced.map(drop).map_err(|e| self.fail("cannot sync", e))
     }
 
     /// Makes the file `size` bytes long with its blocks reserved; the new bytes read as zeros. File systems without
     /// fallocate get the length alone.
     pub async fn preallocate(&self, size: u64) -> Result<(), IoError> {
         faults::check(Operation::Reserve, "cannot reserve space for", &self.path)?;
-        match self.file.pre_allocate(size, false).await {
-            Ok(()) => Ok(()),
-            Err(e) => {
-                let error = self.fail("cannot reserve space for", e);
-                if matches!(error.source.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) {
-                    return self.truncate(size).await;
-                }
-                Err(error)
-            }
+        match self.plain(|fd| opcode::Fallocate::new(fd, size).build()).await {
+            Ok(_) => Ok(()),
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) => self.truncate(size).await,
+            Err(e) => Err(self.fail("cannot reserve space for", e)),
         }
     }
 
     pub async fn truncate(&self, size: u64) -> Result<(), IoError> {
-        self.file.truncate(size).await.map_err(|e| self.fail("cannot cut", e))
+        let fd = self.fd.clone();
+        let cut = move || {
+            // SAFETY: the descriptor is open as long as `fd` lives.
+            let rc = unsafe { libc::ftruncate64(fd.as_raw_fd(), size as i64) };
+            if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        };
+        let cut = spawn_blocking(cut).await.unwrap_or_else(|panic| Err(io::Error::other(panic)));
+        cut.map_err(|e| self.fail("cannot cut", e))
     }
 
     pub async fn size(&self) -> Result<u64, IoError> {
-        self.file.file_size().await.map_err(|e| self.fail("cannot stat", e))
+        // SAFETY: an all-zero stat is a valid value, and `out` is a valid place for the answer.
+        let (rc, out) = unsafe {
+            let mut out: libc::stat64 = std::mem::zeroed();
+            (libc::fstat64(self.fd.as_raw_fd(), &raw mut out), out)
+        };
+        if rc == 0 { Ok(out.st_size as u64) } else { Err(self.fail("cannot stat", io::Error::last_os_error())) }
     }
 
-    /// Closes the descriptor if this is the last clone.
+    /// Lets the file go; it is closed if this is the last clone.
     pub async fn close(self) -> Result<(), IoError> {
-        let path = self.path.clone();
-        self.file.close_rc().await.map(drop).map_err(|e| from_glommio("cannot close", &path, e))
+        Ok(())
     }
+}
+
+async fn open(path: &Path, flags: i32) -> io::Result<OwnedFd> {
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    let entry = |name: &mut CString| {
+        opcode::OpenAt::new(Fd(libc::AT_FDCWD), name.as_ptr()).flags(flags).mode(FILE_MODE).build()
+    };
+    // SAFETY: the name ends with a zero byte and stays until the file is open.
+    let (opened, _) = unsafe { driver::begin(name, entry) }.await;
+    // SAFETY: the kernel has just made this descriptor for us.
+    opened.map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }

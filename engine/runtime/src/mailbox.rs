@@ -4,13 +4,18 @@
 //! the hop (a foreign wake) costs far more than a message. Answers come back through the caller's own inbox by token,
 //! so a call costs one hop each way. A call to the own shard runs the handler at once, without a hop.
 //!
+//! The receiving task is woken by the sender itself, after the vector lies in the channel and the channel is unlocked: a
+//! channel that wakes while it is locked has the receiver, on another core, wait for that lock at once.
+//!
 //! Bound: outboxes hold no more than what callers have outstanding, which connections bound by bytes in flight; inboxes
 //! hold [`INBOX_VECTORS`] vectors, beyond which the sender's flush task waits while everything else goes on. Inboxes are
 //! drained whatever outboxes do, so two full inboxes cannot block each other.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Poll, Waker};
 
 use crate::limits::{INBOX_TURN, INBOX_VECTORS, MAILBOX_BATCH};
 use crate::sync::{Notify, OneshotSender, oneshot};
@@ -30,6 +35,8 @@ type Untaken<Q, R> = Mutex<Option<flume::Receiver<Vector<Q, R>>>>;
 pub struct Mailboxes<Q: 'static, R: 'static> {
     senders: Vec<flume::Sender<Vector<Q, R>>>,
     receivers: Vec<Untaken<Q, R>>,
+    /// Of the tasks that receive, once they have run.
+    wakers: Vec<OnceLock<Waker>>,
 }
 
 impl<Q, R> std::fmt::Debug for Mailboxes<Q, R> {
@@ -42,7 +49,15 @@ impl<Q, R> Mailboxes<Q, R> {
     pub fn new(shards: usize) -> Arc<Mailboxes<Q, R>> {
         let (senders, receivers) =
             (0..shards).map(|_| flume::bounded(INBOX_VECTORS)).map(|(s, r)| (s, Mutex::new(Some(r)))).unzip();
-        Arc::new(Mailboxes { senders, receivers })
+        let wakers = (0..shards).map(|_| OnceLock::new()).collect();
+        Arc::new(Mailboxes { senders, receivers, wakers })
+    }
+
+    /// Something lies in the shard's inbox. Before its task has run for the first time it looks by itself.
+    fn ring(&self, to: usize) {
+        if let Some(waker) = self.wakers[to].get() {
+            waker.wake_by_ref();
+        }
     }
 }
 
@@ -193,10 +208,19 @@ impl<Q: Send + 'static, R: Send + 'static> Post<Q, R> {
     }
 
     async fn receive(self: Rc<Self>, receiver: flume::Receiver<Vector<Q, R>>) {
+        let waker = &self.boxes.wakers[self.index];
         loop {
-            let Ok(vector) = receiver.recv_async().await else { return };
-            self.deliver(vector);
-            for _ in 1..INBOX_TURN {
+            let mut woken = false;
+            // Whoever rings after the waker is there has this polled again, also while it runs.
+            poll_fn(|cx| {
+                waker.get_or_init(|| cx.waker().clone());
+                if std::mem::replace(&mut woken, true) || !receiver.is_empty() {
+                    return Poll::Ready(());
+                }
+                Poll::Pending
+            })
+            .await;
+            for _ in 0..INBOX_TURN {
                 match receiver.try_recv() {
                     Ok(vector) => self.deliver(vector),
                     Err(_) => break,
@@ -237,9 +261,14 @@ impl<Q: Send + 'static, R: Send + 'static> Post<Q, R> {
                     }
                     self.hops.set(self.hops.get() + 1);
                     let undelivered = match self.boxes.senders[to].try_send(vector) {
-                        Ok(()) => continue,
+                        Ok(()) => {
+                            self.boxes.ring(to);
+                            continue;
+                        }
                         Err(flume::TrySendError::Full(vector)) => {
-                            self.boxes.senders[to].send_async(vector).await.err().map(|error| error.0)
+                            let sent = self.boxes.senders[to].send_async(vector).await;
+                            self.boxes.ring(to);
+                            sent.err().map(|error| error.0)
                         }
                         Err(flume::TrySendError::Disconnected(vector)) => Some(vector),
                     };

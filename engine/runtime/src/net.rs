@@ -4,22 +4,21 @@
 //! a reserve descriptor keeps the listener alive at the process's descriptor limit, and each connection goes to the
 //! shard with the fewest. The thread touches no byte of a connection.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::fs::File;
-use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::pin::Pin;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use bytes::{Buf, Bytes, BytesMut};
-use futures_lite::{AsyncRead, AsyncWrite};
+use io_uring::{opcode, types};
 
 use crate::buffers::Chunk;
-use crate::limits::{ACCEPT_QUEUE, LEAST_CONNECT_TIMEOUT, MAX_IOVEC, WRITABLE_PROBE_BYTES};
+use crate::limits::{ACCEPT_QUEUE, LEAST_CONNECT_TIMEOUT, MAX_IOVEC, SLOW_FILE_PIECE};
 use crate::shared_file::SharedFile;
+use crate::{clock, driver, task};
 
 struct Accepted {
     fd: OwnedFd,
@@ -223,11 +222,15 @@ impl AcceptQueue {
 }
 
 /// A connected stream on its shard. One task reads, one writes; both may wait at the same time.
+///
+/// Data moves by system calls that never wait; the ring is only asked when the socket is ready again, so nothing of a
+/// caller's memory is with the kernel while it waits, and a caller may go away at any time.
 #[derive(Debug)]
 pub struct Socket {
-    stream: RefCell<glommio::net::TcpStream>,
-    fd: RawFd,
+    stream: OwnedFd,
     peer: SocketAddr,
+    /// There may be something to read: the last read was full, or nobody has looked yet.
+    may_read: Cell<bool>,
     _slot: Option<ConnectionSlot>,
 }
 
@@ -239,22 +242,29 @@ pub enum Part {
 }
 
 impl Socket {
-    fn new(fd: OwnedFd, peer: SocketAddr, slot: Option<ConnectionSlot>) -> Socket {
-        use std::os::fd::IntoRawFd;
-        let fd = fd.into_raw_fd();
-        // SAFETY: the descriptor is a connected stream socket, and ownership moves into the stream.
-        let stream = unsafe { glommio::net::TcpStream::from_raw_fd(fd) };
-        Socket { stream: RefCell::new(stream), fd, peer, _slot: slot }
+    fn new(stream: OwnedFd, peer: SocketAddr, slot: Option<ConnectionSlot>) -> Socket {
+        Socket { stream, peer, may_read: Cell::new(true), _slot: slot }
     }
 
-    /// Connects to `address` on the shard's ring: a host that does not answer holds up nobody else.
+    /// Connects to `address` while others go on: a host that does not answer holds up nobody else.
     pub async fn connect(address: SocketAddr, timeout: std::time::Duration) -> io::Result<Socket> {
-        let stream = glommio::net::TcpStream::connect_timeout(address, timeout.max(LEAST_CONNECT_TIMEOUT))
-            .await
-            .map_err(crate::error::io_of)?;
-        stream.set_nodelay(true).map_err(crate::error::io_of)?;
-        let fd = stream.as_raw_fd();
-        Ok(Socket { stream: RefCell::new(stream), fd, peer: address, _slot: None })
+        let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        socket.set_tcp_nodelay(true)?;
+        match socket.connect(&address.into()) {
+            Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => {}
+            other => other?,
+        }
+        let connected = async {
+            ready(socket.as_raw_fd(), libc::POLLOUT).await?;
+            socket.take_error()?.map_or(Ok(()), Err)
+        };
+        let late = async {
+            clock::sleep(timeout.max(LEAST_CONNECT_TIMEOUT)).await;
+            Err(io::ErrorKind::TimedOut.into())
+        };
+        futures_lite::future::or(connected, late).await?;
+        Ok(Socket::new(socket.into(), address, None))
     }
 
     pub fn peer(&self) -> SocketAddr {
@@ -265,24 +275,74 @@ impl Socket {
     /// its side.
     pub async fn read(&self, buffer: &mut BytesMut, max: usize) -> io::Result<usize> {
         buffer.reserve(max);
-        let spare = &mut buffer.spare_capacity_mut()[..max];
-        // SAFETY: the slice is only written to (by recv), never read, before `set_len` covers what was written.
-        let target = unsafe { std::slice::from_raw_parts_mut(spare.as_mut_ptr().cast::<u8>(), spare.len()) };
-        let count = poll_fn(|cx| Pin::new(&mut *self.stream.borrow_mut()).poll_read(cx, target)).await?;
-        let len = buffer.len() + count;
-        // SAFETY: recv initialised `count` bytes behind the old length.
-        unsafe { buffer.set_len(len) };
-        Ok(count)
+        self.readable().await?;
+        loop {
+            let spare = &mut buffer.spare_capacity_mut()[..max];
+            if let Some(count) = self.try_receive(spare.as_mut_ptr().cast(), max)? {
+                let len = buffer.len() + count;
+                // SAFETY: recv initialised `count` bytes behind the old length.
+                unsafe { buffer.set_len(len) };
+                return Ok(count);
+            }
+            self.readable().await?;
+        }
     }
 
     /// As [`Socket::read`], into a chunk, at most what it has room for.
     pub async fn receive(&self, chunk: &mut Chunk, max: usize) -> io::Result<usize> {
         assert!(chunk.room() > 0 && max > 0, "there is room to receive into");
-        chunk
-            .fill(max, async |target| {
-                poll_fn(|cx| Pin::new(&mut *self.stream.borrow_mut()).poll_read(cx, target)).await
-            })
-            .await
+        self.readable().await?;
+        loop {
+            let room = chunk.room().min(max);
+            if let Some(count) = self.try_receive(chunk.spare(), room)? {
+                // SAFETY: recv wrote so many bytes there.
+                unsafe { chunk.publish(count) };
+                return Ok(count);
+            }
+            self.readable().await?;
+        }
+    }
+
+    /// Waits until there may be something to read. Where that is so already others get a turn first, since a sender that is
+    /// fast enough would keep the shard to itself.
+    async fn readable(&self) -> io::Result<()> {
+        if self.may_read.get() {
+            task::yield_now().await;
+            return Ok(());
+        }
+        ready(self.fd(), libc::POLLIN).await?;
+        self.may_read.set(true);
+        Ok(())
+    }
+
+    /// `None`: there is nothing yet. `target` has room for so many bytes.
+    fn try_receive(&self, target: *mut u8, room: usize) -> io::Result<Option<usize>> {
+        loop {
+            // SAFETY: the caller's memory, which nobody else refers to meanwhile; it is only written to.
+            let count = unsafe { libc::recv(self.fd(), target.cast(), room, libc::MSG_DONTWAIT) };
+            if let Ok(count) = usize::try_from(count) {
+                // An end stays; after less than was asked for there is most likely nothing more.
+                self.may_read.set(count == room || count == 0);
+                return Ok(Some(count));
+            }
+            let error = io::Error::last_os_error();
+            match error.kind() {
+                io::ErrorKind::Interrupted => {}
+                io::ErrorKind::WouldBlock => {
+                    self.may_read.set(false);
+                    return Ok(None);
+                }
+                _ => return Err(error),
+            }
+        }
+    }
+
+    fn fd(&self) -> RawFd {
+        self.stream.as_raw_fd()
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        ready(self.fd(), libc::POLLOUT).await
     }
 
     /// Sends all parts in order; memory in vectored writes, files by `sendfile`.
@@ -305,13 +365,12 @@ impl Socket {
     pub async fn send_bytes(&self, mut slices: Vec<Bytes>) -> io::Result<()> {
         let mut first = 0;
         while first < slices.len() {
-            let sent = match self.try_sendmsg(&slices[first..]) {
-                Ok(sent) => sent,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.send_when_writable(&slices[first]).await?,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            match self.try_sendmsg(&slices[first..]) {
+                Ok(sent) => first += advance(&mut slices[first..], sent),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.writable().await?,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
-            };
-            first += advance(&mut slices[first..], sent);
+            }
         }
         Ok(())
     }
@@ -328,15 +387,9 @@ impl Socket {
             let mut message: libc::msghdr = std::mem::zeroed();
             message.msg_iov = vectors.as_mut_ptr();
             message.msg_iovlen = count as _;
-            libc::sendmsg(self.fd, &raw const message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
+            libc::sendmsg(self.fd(), &raw const message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
         };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
-    }
-
-    /// The event loop has no "wait until writable": writing the next few KiB through it waits and sends them.
-    async fn send_when_writable(&self, slice: &Bytes) -> io::Result<usize> {
-        let piece = &slice[..slice.len().min(WRITABLE_PROBE_BYTES)];
-        poll_fn(|cx| Pin::new(&mut *self.stream.borrow_mut()).poll_write(cx, piece)).await
     }
 
     async fn send_file(&self, file: &SharedFile, mut position: u64, len: usize) -> io::Result<()> {
@@ -344,7 +397,7 @@ impl Socket {
         while position < end {
             let mut offset = position as libc::off64_t;
             // SAFETY: both descriptors are open; `offset` is a valid place.
-            let sent = unsafe { libc::sendfile64(self.fd, file.fd(), &raw mut offset, (end - position) as usize) };
+            let sent = unsafe { libc::sendfile64(self.fd(), file.fd(), &raw mut offset, (end - position) as usize) };
             if sent > 0 {
                 position += sent as u64;
                 continue;
@@ -355,13 +408,16 @@ impl Socket {
             let error = io::Error::last_os_error();
             match error.kind() {
                 io::ErrorKind::Interrupted => {}
+                // The socket's buffer is full, or the file would have to be waited for: when it is not the former it is the latter.
+                io::ErrorKind::WouldBlock if !self.is_writable() => self.writable().await?,
                 io::ErrorKind::WouldBlock => {
-                    let piece = ((end - position) as usize).min(WRITABLE_PROBE_BYTES);
+                    let piece = ((end - position) as usize).min(SLOW_FILE_PIECE);
                     let bytes = file.read(position, piece).await.map_err(io::Error::other)?;
                     if bytes.is_empty() {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
-                    position += self.send_when_writable(&Bytes::from(bytes)).await? as u64;
+                    position += bytes.len() as u64;
+                    self.send_bytes(vec![Bytes::from(bytes)]).await?;
                 }
                 _ => return Err(error),
             }
@@ -373,8 +429,22 @@ impl Socket {
     /// deadline is enforced, since operations in flight cannot be dropped.
     pub fn shutdown(&self) {
         // SAFETY: the descriptor is open as long as `stream` lives.
-        unsafe { libc::shutdown(self.fd, libc::SHUT_RDWR) };
+        unsafe { libc::shutdown(self.fd(), libc::SHUT_RDWR) };
     }
+
+    fn is_writable(&self) -> bool {
+        let mut asked = libc::pollfd { fd: self.fd(), events: libc::POLLOUT, revents: 0 };
+        // SAFETY: one entry, which lives through the call; no time is waited.
+        unsafe { libc::poll(&raw mut asked, 1, 0) > 0 }
+    }
+}
+
+/// Waits until a socket is ready for `events` (as in poll.h) or has met an error or its end. May be dropped at any time.
+async fn ready(fd: RawFd, events: i16) -> io::Result<()> {
+    let poll = opcode::PollAdd::new(types::Fd(fd), events as u32).build();
+    // SAFETY: the entry points to nothing. A descriptor that is closed meanwhile is the caller's, whose waiting ends with it.
+    let waiting = unsafe { driver::begin((), |()| poll) }.cancelled_when_dropped();
+    waiting.await.0.map(drop)
 }
 
 /// Takes `sent` bytes off the front; gives the number of slices used up.

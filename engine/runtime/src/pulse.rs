@@ -1,17 +1,11 @@
-//! The pulse: one ordinary thread that wakes a task of each shard every few milliseconds.
+//! The pulse: one ordinary thread that looks every few milliseconds whether each shard turns.
 //!
-//! glommio 0.9 may park a shard although tasks are runnable. A wake from outside gets it going again, so a missed wake
-//! costs a few milliseconds and not a client's time-out. The wake is unconditional: a message through a channel would
-//! be no cure, since a full channel wakes nobody. A shard whose tasks have done nothing since two wakes can have nothing
-//! runnable, and is woken only every twentieth time, and where that is so of all shards the thread sleeps four times as long:
-//! the wakes are most of what an idle broker costs. The task echoes a counter; the distance between wakes and echoes is the
-//! shard's stall figure.
-//!
-//! The shard can also be parked before that task ran for the first time, or after it ended (seen here: one start in some
-//! 600 on a busy machine hung for ever). Then there is no waker, and the pulse sends the thread a signal instead, which
-//! interrupts its wait in the kernel.
+//! A shard that waits in the kernel with nothing to do says so ([`Doorbell::is_asleep`]) and is left alone: whoever has
+//! something for it rings. One that is awake is woken: a task of it echoes a counter, and the distance between wakes and
+//! echoes is the shard's stall figure. One that does not answer for a while gets a signal, which interrupts a wait in the
+//! kernel that no doorbell ends (glommio 0.9 may park a shard although tasks are runnable, see DECISIONS.md); one that never
+//! answers again is the end of the process.
 
-use std::cell::RefCell;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,97 +13,54 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use crate::clock;
-use crate::limits::{PULSE_CONFIRMS, PULSE_DEAD_TICKS, PULSE_NAP, PULSE_SKIPS};
+use crate::doorbell::Doorbell;
+use crate::limits::{PULSE_DEAD_TICKS, PULSE_NAP, PULSE_NUDGE_TICKS};
 
 /// Interrupts a wait in the kernel and does nothing else. Kafka's clients and operators send no such signal.
 const NUDGE: libc::c_int = libc::SIGUSR2;
 
-/// How the shard can be reached.
-#[derive(Debug, Default)]
-enum Reach {
-    /// The thread does not run the event loop yet, or not any more.
-    #[default]
-    Nowhere,
-    /// The event loop runs, the echo task does not.
-    Thread(libc::pthread_t),
-    Task(Waker),
+/// How the shard can be reached while its thread runs the event loop.
+#[derive(Debug)]
+struct Reach {
+    thread: libc::pthread_t,
+    bell: Arc<Doorbell>,
+    /// Of the echo task, once it has run.
+    echo: Option<Waker>,
 }
 
 /// What the pulse thread and one shard share.
 #[derive(Debug, Default)]
 pub struct PulseState {
-    reach: Mutex<Reach>,
+    reach: Mutex<Option<Reach>>,
+    stopped: AtomicBool,
     /// Pulses since the last echo.
     unanswered: AtomicU64,
     /// Monotonic time of the last wake, nanoseconds.
     woken_at_ns: AtomicU64,
     /// Longest time between a wake and its echo since last asked, nanoseconds.
     worst_ns: AtomicU64,
-    /// Times that a task of the shard was run, the echo too. Written by the shard alone.
-    polls: AtomicU64,
-    /// Those of the echo.
-    echoes: AtomicU64,
-}
-
-thread_local! {
-    /// The pulse of the shard that this thread runs.
-    static OURS: RefCell<Option<Arc<PulseState>>> = const { RefCell::new(None) };
-}
-
-/// A task of this thread's shard is about to run.
-pub(crate) fn note_poll() {
-    OURS.with(|ours| {
-        if let Some(pulse) = &*ours.borrow() {
-            pulse.polls.store(pulse.polls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        }
-    });
-}
-
-/// When a shard is to be woken. Kept by the pulse thread.
-#[derive(Debug, Default)]
-struct Rhythm {
-    seen: u64,
-    confirms: u32,
-    skipped: u32,
-}
-
-impl Rhythm {
-    /// `activity` rises whenever the shard does anything; `is_late`: the last wake was not answered; `pulses`: so many have
-    /// passed since the last call.
-    fn is_due(&mut self, activity: u64, is_late: bool, pulses: u32) -> bool {
-        if activity != self.seen {
-            self.seen = activity;
-            self.confirms = PULSE_CONFIRMS;
-        }
-        self.skipped += pulses;
-        let due = is_late || self.confirms > 0 || self.skipped >= PULSE_SKIPS;
-        if due {
-            self.confirms = self.confirms.saturating_sub(1);
-            self.skipped = 0;
-        }
-        due
-    }
 }
 
 /// What came of one look at a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beat {
-    /// Not woken: it has nothing to do.
+    /// It sleeps, or does not run.
     Idle,
     /// Woken, and it has not answered so many wakes in a row.
     Woken(u64),
 }
 
 impl PulseState {
-    fn reach(&self) -> std::sync::MutexGuard<'_, Reach> {
+    fn reach(&self) -> std::sync::MutexGuard<'_, Option<Reach>> {
         self.reach.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// This thread is about to run a shard's event loop. The value's drop says that it has ended.
-    pub(crate) fn enter(self: &Arc<PulseState>) -> EventLoop {
+    /// This thread is about to run the event loop of a shard that sleeps at `bell`. The value's drop says that it has ended.
+    pub(crate) fn enter(self: &Arc<PulseState>, bell: Arc<Doorbell>) -> EventLoop {
         install_nudge();
-        OURS.with(|ours| *ours.borrow_mut() = Some(self.clone()));
-        *self.reach() = this_thread();
+        // SAFETY: takes nothing and cannot fail.
+        let thread = unsafe { libc::pthread_self() };
+        *self.reach() = Some(Reach { thread, bell, echo: None });
         EventLoop { pulse: self.clone() }
     }
 
@@ -118,50 +69,48 @@ impl PulseState {
         self.worst_ns.swap(0, Ordering::Relaxed) / 1000
     }
 
-    /// The shard's side: runs for ever in a task of its own until `stopped`.
-    pub(crate) async fn echo(self: Arc<PulseState>, stopped: Arc<AtomicBool>) {
+    /// The shard's side: runs in a task of its own until [`PulseState::end`].
+    pub(crate) async fn echo(self: Arc<PulseState>) {
         poll_fn(|cx| {
-            self.echoes.fetch_add(1, Ordering::Relaxed);
+            if let Some(reach) = &mut *self.reach()
+                && !reach.echo.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()))
             {
-                let mut reach = self.reach();
-                if !matches!(&*reach, Reach::Task(waker) if waker.will_wake(cx.waker())) {
-                    *reach = Reach::Task(cx.waker().clone());
-                }
+                reach.echo = Some(cx.waker().clone());
             }
             if self.unanswered.swap(0, Ordering::AcqRel) > 0 {
                 let late = clock::now_ns().saturating_sub(self.woken_at_ns.load(Ordering::Acquire));
                 self.worst_ns.fetch_max(late, Ordering::Relaxed);
             }
-            if stopped.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+            if self.stopped.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
-        *self.reach() = this_thread();
     }
 
-    fn activity(&self) -> u64 {
-        self.polls.load(Ordering::Relaxed).wrapping_sub(self.echoes.load(Ordering::Relaxed))
+    /// Ends the echo task.
+    pub(crate) fn end(&self) {
+        self.stopped.store(true, Ordering::Release);
+        let echo = self.reach().as_mut().and_then(|reach| reach.echo.take());
+        echo.into_iter().for_each(Waker::wake);
     }
 
-    /// Wakes the shard if it is time.
-    fn beat(&self, rhythm: &mut Rhythm, pulses: u32) -> Beat {
+    /// Wakes the shard unless it sleeps.
+    fn beat(&self) -> Beat {
         let reach = self.reach();
-        let waker = match &*reach {
-            Reach::Nowhere => return Beat::Woken(0),
-            Reach::Thread(thread) => {
-                // SAFETY: the thread has not left its event loop: it changes `reach`, under this lock, before it does.
-                unsafe { libc::pthread_kill(*thread, NUDGE) };
-                return Beat::Woken(0);
-            }
-            Reach::Task(waker) => waker,
-        };
-        if !rhythm.is_due(self.activity(), self.unanswered.load(Ordering::Acquire) > 0, pulses) {
+        let Some(reach) = &*reach else { return Beat::Idle };
+        if reach.bell.is_asleep() {
             return Beat::Idle;
         }
         let before = self.unanswered.fetch_add(1, Ordering::AcqRel);
         if before == 0 {
             self.woken_at_ns.store(clock::now_ns(), Ordering::Release);
         }
-        waker.wake_by_ref();
+        if let Some(echo) = &reach.echo {
+            echo.wake_by_ref();
+        }
+        if before >= PULSE_NUDGE_TICKS {
+            // SAFETY: the thread has not left its event loop: it changes `reach`, under this lock, before it does.
+            unsafe { libc::pthread_kill(reach.thread, NUDGE) };
+        }
         Beat::Woken(before + 1)
     }
 }
@@ -174,14 +123,8 @@ pub(crate) struct EventLoop {
 
 impl Drop for EventLoop {
     fn drop(&mut self) {
-        OURS.with(|ours| *ours.borrow_mut() = None);
-        *self.pulse.reach() = Reach::Nowhere;
+        *self.pulse.reach() = None;
     }
-}
-
-fn this_thread() -> Reach {
-    // SAFETY: takes nothing and cannot fail.
-    Reach::Thread(unsafe { libc::pthread_self() })
 }
 
 extern "C" fn nothing(_signal: libc::c_int) {}
@@ -214,12 +157,10 @@ impl PulseThread {
             if let Some(id) = cpu {
                 core_affinity::set_for_current(core_affinity::CoreId { id });
             }
-            let mut rhythms: Vec<Rhythm> = shards.iter().map(|_| Rhythm::default()).collect();
             let mut pulses = 1;
             while !flag.load(Ordering::Acquire) {
                 std::thread::sleep(Duration::from_millis(interval_ms * u64::from(pulses)));
-                let beats: Vec<Beat> =
-                    shards.iter().zip(&mut rhythms).map(|(shard, rhythm)| shard.beat(rhythm, pulses)).collect();
+                let beats: Vec<Beat> = shards.iter().map(|shard| shard.beat()).collect();
                 pulses = if beats.iter().all(|beat| *beat == Beat::Idle) { PULSE_NAP } else { 1 };
                 for (index, beat) in beats.into_iter().enumerate() {
                     if matches!(beat, Beat::Woken(unanswered) if unanswered > PULSE_DEAD_TICKS) {
@@ -247,25 +188,26 @@ impl Drop for PulseThread {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
-    fn a_shard_that_does_nothing_is_woken_seldom() {
-        let mut rhythm = Rhythm::default();
-        let woken =
-            |rhythm: &mut Rhythm, activity, times| (0..times).filter(|_| rhythm.is_due(activity, false, 1)).count();
-        assert_eq!(woken(&mut rhythm, 1, 1), 1);
-        assert_eq!(woken(&mut rhythm, 1, 1), 1, "a second wake confirms that nothing is left to run");
-        assert_eq!(woken(&mut rhythm, 1, 200), 10);
-        assert!((0..4).all(|_| !rhythm.is_due(1, false, PULSE_NAP)));
-        assert!(rhythm.is_due(1, false, PULSE_NAP), "naps count for the pulses that they are");
-        assert_eq!(woken(&mut rhythm, 2, 1), 1, "activity is followed at once");
-    }
-
-    #[test]
-    fn a_busy_shard_and_one_that_does_not_answer_are_woken_each_time() {
-        let mut rhythm = Rhythm::default();
-        assert!((1..100).all(|activity| rhythm.is_due(activity, false, 1)));
-        assert!((0..100).all(|_| rhythm.is_due(99, true, 1)));
+    fn a_shard_that_sleeps_is_left_alone_and_one_that_is_awake_answers() {
+        let bell = Doorbell::new().unwrap();
+        let pulse = Arc::new(PulseState::default());
+        assert_eq!(pulse.beat(), Beat::Idle, "it does not run");
+        let event_loop = pulse.enter(bell.clone());
+        assert!(bell.fall_asleep());
+        assert_eq!(pulse.beat(), Beat::Idle);
+        bell.wake_up();
+        assert_eq!((pulse.beat(), pulse.beat()), (Beat::Woken(1), Beat::Woken(2)));
+        let mut echo = std::pin::pin!(pulse.clone().echo());
+        let mut cx = std::task::Context::from_waker(Waker::noop());
+        assert!(echo.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(pulse.beat(), Beat::Woken(1), "an echo answers all");
+        pulse.end();
+        assert!(echo.as_mut().poll(&mut cx).is_ready());
+        drop(event_loop);
+        assert_eq!(pulse.beat(), Beat::Idle);
     }
 }

@@ -1,17 +1,16 @@
 //! Starting and joining shards.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use glommio::{LocalExecutorBuilder, Placement};
 
-use crate::limits::RING_DEPTH;
+use crate::driver;
+use crate::limits::{UNUSED_IO_MEMORY, UNUSED_REACTOR_INTERVAL, UNUSED_RING_DEPTH};
 use crate::pulse::{PulseState, PulseThread};
-use crate::shard_types::lendable_bytes;
 pub use crate::shard_types::{HelperSpec, ShardContext, ShardSpec, StartError};
-use crate::{checks, lent, task};
+use crate::{checks, task};
 
 /// Running shards; `join` waits for all main tasks.
 #[derive(Debug)]
@@ -47,31 +46,42 @@ where
 /// The whole life of a shard's thread.
 fn run<M, F, T>(spec: &ShardSpec, context: ShardContext, main: M) -> Result<T, String>
 where
-    M: Fn(ShardContext) -> F,
+    M: Fn(ShardContext) -> F + 'static,
     F: Future<Output = T> + 'static,
     T: 'static,
 {
-    let io_memory = checks::io_memory_that_fits(spec.io_memory_bytes);
+    let name = format!("shard-{}", context.index);
     let executor = LocalExecutorBuilder::new(spec.cpu.map_or(Placement::Unbound, Placement::Fixed))
-        .name(&format!("shard-{}", context.index))
-        .io_memory(io_memory)
-        .ring_depth(RING_DEPTH)
-        .preempt_timer(Duration::from_micros(spec.preempt_timer_us))
+        .name(&name)
+        .io_memory(UNUSED_IO_MEMORY)
+        .ring_depth(UNUSED_RING_DEPTH)
+        .preempt_timer(UNUSED_REACTOR_INTERVAL)
         .make()
         .map_err(|e| e.to_string())?;
-    lent::may_lend(lendable_bytes(io_memory));
-    let stopped = Arc::new(AtomicBool::new(false));
-    let _event_loop = context.pulse.enter();
-    executor.run(async move {
-        let echo = task::spawn("pulse", context.pulse.clone().echo(stopped.clone()));
-        let Some(result) = task::spawn("main", main(context)).join().await else {
-            unreachable!("the main task sends its result or ends the process")
-        };
-        // The last pulse ends the echo task, so that its waker is gone before the executor is.
-        stopped.store(true, Ordering::Release);
-        let _ = echo.join().await;
-        Ok(result)
-    })
+    let longest = Duration::from_micros(spec.preempt_timer_us);
+    let driver = driver::move_in(name, longest).map_err(|e| format!("io_uring: {e}"))?;
+    let pulse = context.pulse.clone();
+    let event_loop = pulse.enter(driver.bell().clone());
+    let turning = driver.clone();
+    // Only what tasks of ours do counts as work: all but the first step and the last happens in one.
+    let result = executor.run(async move {
+        let turns = glommio::spawn_local(turning.clone().run());
+        let echo = task::spawn("pulse", pulse.clone().echo());
+        let main = task::spawn("main", async move {
+            let result = main(context).await;
+            pulse.end();
+            let _ = echo.join().await;
+            turning.end();
+            result
+        });
+        let result = main.join().await;
+        turns.await;
+        result
+    });
+    drop(event_loop);
+    drop(executor);
+    driver.move_out();
+    result.ok_or_else(|| "its main task was given up".to_string())
 }
 
 impl<T: Send + 'static> RunningShards<T> {

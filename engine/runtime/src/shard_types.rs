@@ -5,7 +5,6 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use crate::limits::LENDABLE_PART;
 use crate::pulse::PulseState;
 
 /// What one shard is given.
@@ -13,20 +12,13 @@ use crate::pulse::PulseState;
 pub struct ShardSpec {
     /// CPU to pin the shard to; `None` leaves it to the kernel.
     pub cpu: Option<usize>,
-    /// Registered memory for direct I/O, in bytes.
-    pub io_memory_bytes: usize,
     /// How long tasks may run before sockets, disk and timers are looked at, in microseconds.
     pub preempt_timer_us: u64,
 }
 
-/// What of a shard's registered memory may be on loan to connections; the rest is for operations under way.
-pub fn lendable_bytes(io_memory_bytes: usize) -> usize {
-    io_memory_bytes / LENDABLE_PART
-}
-
 impl Default for ShardSpec {
     fn default() -> ShardSpec {
-        ShardSpec { cpu: None, io_memory_bytes: 16 << 20, preempt_timer_us: 1000 }
+        ShardSpec { cpu: None, preempt_timer_us: 1000 }
     }
 }
 

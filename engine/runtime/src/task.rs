@@ -3,9 +3,12 @@
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
+use std::task::Context;
 
 use futures_lite::FutureExt;
 
+use crate::driver;
+use crate::pool::outcome;
 use crate::sync::oneshot;
 
 pub use crate::task_group::{TaskGroup, TaskHandle};
@@ -15,9 +18,11 @@ pub fn spawn<T: 'static>(name: &'static str, future: impl Future<Output = T> + '
     let (sender, receiver) = oneshot();
     glommio::spawn_local(async move {
         let mut work = std::pin::pin!(AssertUnwindSafe(future).catch_unwind());
+        let mut seated = None;
         let noted = std::future::poll_fn(|cx| {
-            crate::pulse::note_poll();
-            work.as_mut().poll(cx)
+            driver::note_poll();
+            let seated = seated.get_or_insert_with(|| driver::sit(cx.waker()));
+            work.as_mut().poll(&mut Context::from_waker(seated.waker()))
         });
         match noted.await {
             Ok(value) => sender.send(value),
@@ -66,15 +71,16 @@ impl std::error::Error for BlockingPanic {}
 /// Runs `work` on the shard's pool thread: for anything longer than about 100 microseconds and for system calls that
 /// may block. A panic comes back as an error instead of hanging the caller.
 pub async fn spawn_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, BlockingPanic> {
-    glommio::executor()
-        .spawn_blocking(move || {
-            std::panic::catch_unwind(AssertUnwindSafe(work)).map_err(|p| BlockingPanic(panic_text(&*p).to_string()))
-        })
-        .await
+    let (teller, told) = outcome();
+    let job = move || {
+        let result = std::panic::catch_unwind(AssertUnwindSafe(work));
+        teller.tell(result.map_err(|p| BlockingPanic(panic_text(&*p).to_string())));
+    };
+    driver::on_pool(Box::new(job)).map_err(|e| BlockingPanic(format!("its thread could not start: {e}")))?;
+    told.await
 }
 
-/// Gives other tasks of the shard a turn. Sockets and timers are only looked at every preempt interval while tasks stay
-/// runnable, so this is for loops that also wait on something real.
+/// Gives other tasks of the shard a turn, and the ring.
 pub async fn yield_now() {
     futures_lite::future::yield_now().await;
 }

@@ -11,7 +11,7 @@ where
     F: Future<Output = T> + 'static,
     T: Send + 'static,
 {
-    let spec = ShardSpec { io_memory_bytes: 4 << 20, ..ShardSpec::default() };
+    let spec = ShardSpec::default();
     let running = start(&[spec], HelperSpec::default(), move |_| main()).expect("a test host can run a shard");
     let mut results = running.join().expect("a test's shard ends by itself");
     results.remove(0)

@@ -18,7 +18,7 @@ use ringlog_runtime::{
 };
 
 fn two() -> Vec<ShardSpec> {
-    vec![ShardSpec { io_memory_bytes: 1 << 20, ..ShardSpec::default() }; 2]
+    vec![ShardSpec::default(); 2]
 }
 
 /// 200 000 round trips between two shards at a 1 ms preempt timer, 64 outstanding: none is lost and none waits long
@@ -83,7 +83,6 @@ fn direct_files_write_read_and_pad() {
     run(move || {
         let path = path.clone();
         async move {
-            DirectFile::probe_device(&path, 0).await.unwrap();
             let file = DirectFile::open(&path.join("a"), OpenMode::CreateNew).await.unwrap();
             file.preallocate(8 << 20).await.unwrap();
             let big: Vec<u8> = (0..3_000_000u32).map(|i| (i % 251) as u8).collect();

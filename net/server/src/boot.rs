@@ -14,7 +14,7 @@ use metadata::{Command, DriverConfig, Incarnation, MetadataError, Rejection};
 use model::PartitionKey;
 use model::config::{BrokerConfig, ShardConfig};
 use runtime::mailbox::Mailboxes;
-use runtime::{AcceptQueue, ChunkPool, DirectFile, Post, ShardContext, checks, lendable_bytes, random};
+use runtime::{AcceptQueue, ChunkPool, Post, ShardContext, checks, random};
 
 use crate::cluster::Cluster;
 use crate::connection::{self, Connections};
@@ -148,15 +148,12 @@ async fn begin(boot: &Boot, context: &ShardContext) -> Result<(Rc<Shard>, Option
         let (facts, view) = received.map_err(|_| StartError::Ended)?;
         (facts, view, None)
     };
-    DirectFile::probe_device(&boot.folders.metadata, context.index).await.map_err(StartError::Io)?;
     let limits = &boot.config.shards;
     let mut log_config = LogShardConfig::new(context.index as u16, boot.pool.clone());
     log_config.cache_bytes = (limits.batch_cache_bytes / context.count).max(1 << 20);
     log_config.writes = boot.writes.clone();
     log_config.open_files = (limits.open_segments(checks::open_files_limit()) / context.count).max(32);
-    // What there really is, or operations would take memory that is not registered.
-    let io_memory = checks::io_memory_is_cut(limits.io_memory_bytes).unwrap_or(limits.io_memory_bytes);
-    log_config.io_bytes = io_memory - lendable_bytes(io_memory);
+    log_config.io_bytes = limits.io_memory_bytes;
     log_config.device = device_limits(limits);
     log_config.journal = journal(limits, context.count);
     let summary = cluster.as_ref().map(|_| Summary {

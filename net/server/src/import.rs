@@ -153,7 +153,7 @@ pub fn import(
 ) -> Result<Vec<Imported>, ImportError> {
     checks::check_host().map_err(StartError::Host)?;
     let job = Arc::new(Mutex::new(Some((config, topics, copy))));
-    let spec = ShardSpec { io_memory_bytes: 16 << 20, ..ShardSpec::default() };
+    let spec = ShardSpec::default();
     let running = runtime::shard::start(&[spec], HelperSpec::default(), move |_| {
         let job = job.lock().unwrap_or_else(PoisonError::into_inner).take();
         async move {

@@ -66,19 +66,8 @@ pub fn run(args: &ServeArgs) -> Result<(), String> {
     let helper_cpu = in_force.helper_cpu().map_err(|e| e.to_string())?;
     let shards: Vec<ShardSpec> = placement
         .iter()
-        .map(|&cpu| ShardSpec {
-            cpu: in_force.pinned.then_some(cpu),
-            io_memory_bytes: config.shards.io_memory_bytes,
-            preempt_timer_us: config.shards.preempt_timer_us,
-        })
+        .map(|&cpu| ShardSpec { cpu: in_force.pinned.then_some(cpu), preempt_timer_us: config.shards.preempt_timer_us })
         .collect();
-    if let Some(fits) = checks::io_memory_is_cut(config.shards.io_memory_bytes) {
-        eprintln!(
-            "ringlog: RLIMIT_MEMLOCK leaves {} KiB of registered memory for each shard instead of {} KiB; raise it (ulimit -l) for speed",
-            fits >> 10,
-            config.shards.io_memory_bytes >> 10
-        );
-    }
     // Before the node, so that a mistaken address is told at once, and /healthz has an answer during the start.
     let listen = config.node.metrics_listen.as_ref();
     let metrics = listen.map(|listen| Metrics::start(listen, helper_cpu)).transpose()?;

@@ -32,7 +32,6 @@ pub(crate) struct Source {
 
 impl Source {
     pub async fn open(log: &PartitionLog, segment: SegmentRef, piece_bytes: usize) -> Result<Source, LogError> {
-        log.home.probe().await?;
         let path = path(log.dir(), segment.base_offset, FileKind::Log);
         let file = DirectFile::open(&path, OpenMode::Read).await?;
         Ok(Source { file, segment, position: 0, next_offset: segment.base_offset, piece_bytes })

@@ -254,7 +254,6 @@ impl PartitionLog {
         if let Some(file) = self.shard.files.get(key) {
             return Ok(file);
         }
-        self.home.probe().await?;
         let mode = if create { OpenMode::Create } else { OpenMode::ReadWrite };
         let cuts = self.cuts.get();
         let opened = DirectFile::open(&path(self.dir(), base, FileKind::Log), mode).await;

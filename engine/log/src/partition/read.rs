@@ -267,7 +267,7 @@ impl PartitionLog {
             // One operation, from a block's beginning, unless a batch is larger.
             let one_operation = (self.shard.device.read_max(self.batch_read.get()) - position % BLOCK) as usize;
             let len_now = len.min(one_operation).max(needed).min((segment.size - position) as usize);
-            let read = file.read_lent(position, len_now, &self.shard.config.pool);
+            let read = file.read_pooled(position, len_now, &self.shard.config.pool);
             let bytes = self.shard.device.read(len_now, read).await?;
             let found = select(&bytes, from, limits);
             if let Some(Ok(next)) = bytes.get(found.end..).map(BatchHeader::parse) {

@@ -26,7 +26,6 @@ use crate::mutants::{Mutant, active};
 use crate::scan::{EndReason, ReadLimits, SegmentScan, Step};
 use crate::segment::{Fill, GrowingIndex, OpenSegment, path};
 use crate::shard::LogShard;
-use crate::shard_dir::ShardDir;
 
 /// What a partition's folder holds.
 #[derive(Debug, Default)]
@@ -110,8 +109,7 @@ impl PartitionLog {
         for name in &folder.leftovers {
             fs::remove_file(&dir.join(name)).await?;
         }
-        let home = shard.dir(&spec.data_dir);
-        let recovered = recover_tail(&home, &dir, &spec, &folder, entry.as_ref(), &history).await?;
+        let recovered = recover_tail(&dir, &spec, &folder, entry.as_ref(), &history).await?;
         if let Some(position) = recovered.torn_at {
             let file = path(&dir, recovered.active.base_offset, FileKind::Log);
             shard.damage.torn(&file, recovered.active.fill.next_offset, position, recovered.active.allocated);
@@ -183,7 +181,6 @@ struct RecoveredTail {
 }
 
 async fn recover_tail(
-    home: &Rc<ShardDir>,
     dir: &Path,
     spec: &PartitionSpec,
     folder: &Folder,
@@ -217,7 +214,7 @@ async fn recover_tail(
         _ => ScanFrom { fill: Fill::empty(base), index_entries: 0, time_entries: 0 },
     };
     let from = if active(Mutant::IndexTrusted) { from_index(dir, base, len).await?.unwrap_or(from) } else { from };
-    let (mut scan, mut end) = scan_tail(home, dir, spec, base, len, &from, history).await?;
+    let (mut scan, mut end) = scan_tail(dir, spec, base, len, &from, history).await?;
     let entry = entry.filter(|e| e.segment_base == base);
     let mut from = from;
     let mut lost = missing;
@@ -229,7 +226,7 @@ async fn recover_tail(
         }
         from = ScanFrom { fill: entry.fill, index_entries: 0, time_entries: 0 };
         let before = scan;
-        (scan, end) = scan_tail(home, dir, spec, base, len, &from, history).await?;
+        (scan, end) = scan_tail(dir, spec, base, len, &from, history).await?;
         scan.put_before(before);
     } else if let Some(entry) = entry.filter(|e| from.fill.size < e.fill.size) {
         // Only its index files were of no use: the bytes are vouched for as before.
@@ -293,7 +290,6 @@ fn vouched_base(folder: &Folder, entry: &CheckpointEntry) -> Offset {
 }
 
 async fn scan_tail(
-    home: &Rc<ShardDir>,
     dir: &Path,
     spec: &PartitionSpec,
     base: Offset,
@@ -301,7 +297,6 @@ async fn scan_tail(
     from: &ScanFrom,
     history: &EpochHistory,
 ) -> Result<(SegmentScan, EndReason), LogError> {
-    home.probe().await?;
     let file = DirectFile::open(&path(dir, base, FileKind::Log), OpenMode::ReadWrite).await?;
     let epoch = match from.fill.size {
         0 => None,

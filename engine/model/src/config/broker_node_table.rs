@@ -107,12 +107,12 @@ pub(super) const SHARDS: &[Property] = &[
     broker(
         "ringlog.pulse.interval.ms",
         Kind::Int,
-        "Time between two wakes of every shard, which end lost sleeps and measure stalls.",
+        "Time between two looks at every shard: one that works is asked for a sign, which measures stalls.",
     )
     .default("5")
     .unit(Unit::Ms)
     .between(1, 1000),
-    broker("ringlog.io.memory.bytes", Kind::Long, "Registered buffer memory per shard for direct reads and writes.")
+    broker("ringlog.io.memory.bytes", Kind::Long, "Direct reads and writes under way per shard, in bytes: beyond it they wait.")
         .default("67108864")
         .unit(Unit::Bytes)
         .between(4_194_304, 17_179_869_184),

@@ -13,10 +13,6 @@ pub fn open_files_limit() -> u64 {
     1024
 }
 
-pub fn io_memory_is_cut(_wanted: usize) -> Option<usize> {
-    None
-}
-
 /// Makes the data folder if it is not there. Its name is not durable by that, as on a real host.
 pub fn prepare_data_dir(dir: &Path) -> Result<(), HostError> {
     with(|world| {

@@ -42,13 +42,6 @@ impl DirectFile {
         Ok(DirectFile { inode, path: Rc::new(path.to_path_buf()) })
     }
 
-    /// Opens and removes a file, as each shard does once for each data folder.
-    pub async fn probe_device(dir: &Path, shard: usize) -> Result<(), IoError> {
-        let path = dir.join(format!(".probe-{shard}"));
-        DirectFile::open(&path, OpenMode::Create).await?.close().await?;
-        crate::fs::remove_file(&path).await
-    }
-
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -121,11 +114,6 @@ impl DirectFile {
         let mut chunk = pool.take(len.max(1));
         chunk.append(&self.read(position, len).await?);
         Ok(chunk.slice(0..chunk.len()))
-    }
-
-    /// As [`DirectFile::read`]; nothing is lent here.
-    pub async fn read_lent(&self, position: u64, len: usize, _pool: &ChunkPool) -> Result<Bytes, IoError> {
-        self.read(position, len).await
     }
 
     pub async fn fdatasync(&self) -> Result<(), IoError> {

@@ -8,9 +8,6 @@ use runtime::{HelperSpec, ShardSpec, shard};
 
 use crate::cli::failure::Failure;
 
-/// Registered memory of a command: it reads and writes no direct files.
-const IO_MEMORY_BYTES: usize = 256 << 10;
-
 /// Longest wait for one answer, and how long a call takes where nothing is said, in milliseconds.
 const REQUEST_TIMEOUT_MS: i64 = 30_000;
 
@@ -86,7 +83,7 @@ where
     runtime::checks::check_host().map_err(|e| Failure::Failed(e.to_string()))?;
     // Only one shard asks for it; a shard's main function may be called once for each.
     let work = Arc::new(Mutex::new(Some(work)));
-    let spec = ShardSpec { io_memory_bytes: IO_MEMORY_BYTES, ..ShardSpec::default() };
+    let spec = ShardSpec::default();
     let running = shard::start(&[spec], HelperSpec::default(), move |_| {
         let work = work.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         async move {

@@ -74,22 +74,7 @@ fn locked_memory(setting: &Setting) -> Verdict {
         let mend = "ulimit -l 8192 (LimitMEMLOCK=infinity in a systemd unit, --ulimit memlock=-1 for a container)";
         return Verdict::new(Level::Problem, NAME, found, "the broker cannot start", mend);
     }
-    let uid = setting.host.text("/proc/self/status").ok().and_then(|text| parse::effective_uid(&text));
-    if uid == Some(0) {
-        return Verdict::ok(NAME, format!("{}; root is not bound by it", bytes(limit)));
-    }
-    let (each, wanted) = (setting.config.shards.io_memory_bytes as u64, setting.io_memory_bytes());
-    if limit / 2 >= each && limit >= wanted.saturating_mul(2) {
-        return Verdict::ok(NAME, format!("{} for {} of registered memory", bytes(limit), bytes(wanted)));
-    }
-    let shards = setting.shard_cpus.len();
-    let found = format!("{} for {shards} shards that want {} registered memory each", bytes(limit), bytes(each));
-    let cost = format!(
-        "a shard registers {} at most; direct reads and writes beyond it map their pages every time",
-        bytes((limit / 2).min(each))
-    );
-    let mend = format!("ulimit -l {} (LimitMEMLOCK=infinity in a systemd unit)", wanted.saturating_mul(2) >> 10);
-    Verdict::new(Level::Warning, NAME, found, cost, mend)
+    Verdict::ok(NAME, format!("{}; rings need {}", bytes(limit), bytes(MIN_MEMLOCK_BYTES)))
 }
 
 fn open_files(setting: &Setting) -> Verdict {

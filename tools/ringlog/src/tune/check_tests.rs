@@ -148,7 +148,7 @@ fn kernel_and_io_uring() {
 }
 
 #[test]
-fn locked_memory_is_compared_with_what_the_shards_want() {
+fn locked_memory_has_to_be_enough_for_rings() {
     let fake = Fake::new();
     let limits = |bytes: u64| {
         fake.put(
@@ -157,14 +157,8 @@ fn locked_memory_is_compared_with_what_the_shards_want() {
         );
         fake.judge("RLIMIT_MEMLOCK")
     };
-    let small = limits(8 << 20);
-    assert_eq!((level(&small), small.cost.contains("registers 4 MiB at most")), ("warning", true), "{small:?}");
-    // Two shards of 64 MiB, and as much again for rings.
-    assert_eq!(small.mend, "ulimit -l 262144 (LimitMEMLOCK=infinity in a systemd unit)");
-    assert_eq!(level(&limits(256 << 20)), "ok");
+    assert_eq!(level(&limits(8 << 20)), "ok");
     assert_eq!(level(&limits(64 << 10)), "problem");
-    fake.put("/proc/self/status", "Uid:\t0\t0\t0\t0\n");
-    assert!(limits(8 << 20).found.contains("root is not bound"));
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub fn run(args: &DiskArgs) -> Result<ExitCode, String> {
 }
 
 fn measure(dir: &Path, seconds: u32) -> Result<Vec<Row>, String> {
-    let spec = ShardSpec { io_memory_bytes: 4 << 20, ..ShardSpec::default() };
+    let spec = ShardSpec::default();
     let phases = Phase::all();
     let phase_ns = u64::from(seconds) * 1_000_000_000 / phases.len() as u64;
     let dir = dir.to_path_buf();

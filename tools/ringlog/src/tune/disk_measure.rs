@@ -120,7 +120,6 @@ pub async fn run(
     if free < 2 * FILE_BYTES {
         return Err(DiskError::NoSpace { dir: dir.display().to_string(), free });
     }
-    DirectFile::probe_device(dir, 0).await?;
     let target = Target::create(dir).await?;
     let rows = run_phases(dir, &target, phases, phase_ns, progress).await;
     target.file.close().await?;

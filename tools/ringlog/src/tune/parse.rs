@@ -38,11 +38,6 @@ pub fn swaps(text: &str) -> (u64, u64) {
     sums
 }
 
-/// The effective user of `/proc/self/status`.
-pub fn effective_uid(text: &str) -> Option<u32> {
-    text.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().nth(1)?.parse().ok()
-}
-
 /// Major and minor number of `6.18.44-fc`.
 pub fn kernel(text: &str) -> Option<(u32, u32)> {
     let mut parts = text.split(|c: char| !c.is_ascii_digit());

@@ -1,0 +1,217 @@
+//! The shard's io_uring: what is handed to the kernel is owned here until it has come back.
+//!
+//! An operation is a slot that keeps what the kernel reads and writes (`held`): memory, a path, an open file. A caller that
+//! goes away leaves it there, so that nothing is freed or closed under the kernel's hands; the slot is free again when the
+//! operation has come back. Each has exactly one completion. Besides these a read of the doorbell is always under way.
+//!
+//! Owned by the shard's thread, within [`crate::driver::Driver`]. Budget: one system call for everything that became due.
+
+use std::any::Any;
+use std::io;
+use std::os::fd::RawFd;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+
+use crate::limits::{COMPLETIONS, RING_DEPTH};
+
+/// Completions with this mark belong to nobody: those of cancellations.
+const NOBODY: u64 = u64::MAX;
+/// That of the read of the doorbell.
+const BELL: u64 = u64::MAX - 1;
+
+#[derive(Debug)]
+enum State {
+    Free,
+    UnderWay(Option<Waker>),
+    /// Its caller is gone.
+    Abandoned,
+    Done(i32),
+}
+
+struct Slot {
+    state: State,
+    held: Option<Box<dyn Any>>,
+}
+
+/// What came of an operation, and what it held.
+type Outcome = (io::Result<u32>, Option<Box<dyn Any>>);
+
+pub(crate) struct Ring {
+    uring: IoUring,
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+    bell: RawFd,
+    /// Where the doorbell is read into. Never freed: the last read ends with the ring, some time after it.
+    rings: &'static mut u64,
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Ring({} under way)", self.under_way())
+    }
+}
+
+impl Ring {
+    /// To be made on the thread that uses it. `bell`: the eventfd that ends a wait.
+    pub fn new(bell: RawFd) -> io::Result<Ring> {
+        let mut modern = IoUring::builder();
+        modern.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag().setup_cqsize(COMPLETIONS);
+        // Kernels before 6.1 know none of it.
+        let uring = modern.build(RING_DEPTH).or_else(|_| IoUring::new(RING_DEPTH))?;
+        let rings = Box::leak(Box::default());
+        let mut ring = Ring { uring, slots: Vec::new(), free: Vec::new(), bell, rings };
+        ring.listen()?;
+        Ok(ring)
+    }
+
+    fn listen(&mut self) -> io::Result<()> {
+        let into = std::ptr::from_mut(self.rings).cast();
+        let read = opcode::Read::new(Fd(self.bell), into, size_of::<u64>() as u32).build().user_data(BELL);
+        // SAFETY: the place is never freed, and one read at a time goes there.
+        unsafe { self.push(&read) }
+    }
+
+    pub fn under_way(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Begins an operation; it goes to the kernel with the next [`Ring::submit`] or [`Ring::wait`].
+    ///
+    /// # Safety
+    /// What `entry` points to lies in `held`, at a place that does not change when the box is moved.
+    pub unsafe fn begin(&mut self, entry: squeue::Entry, held: Box<dyn Any>) -> io::Result<usize> {
+        let filled = Slot { state: State::UnderWay(None), held: Some(held) };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.slots[id] = filled;
+                id
+            }
+            None => {
+                self.slots.push(filled);
+                self.slots.len() - 1
+            }
+        };
+        // SAFETY: by the caller's promise; the slot keeps it until the completion is taken, or for ever.
+        let pushed = unsafe { self.push(&entry.user_data(id as u64)) };
+        if pushed.is_err() {
+            self.release(id);
+        }
+        pushed.map(|()| id)
+    }
+
+    /// # Safety
+    /// What `entry` points to stays where it is until its completion.
+    unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+        // SAFETY: by the caller's promise.
+        while unsafe { self.uring.submission().push(entry) }.is_err() {
+            self.submit()?;
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, id: usize) -> Option<Box<dyn Any>> {
+        let slot = &mut self.slots[id];
+        slot.state = State::Free;
+        self.free.push(id);
+        slot.held.take()
+    }
+
+    /// What became of an operation, with what it held; else `waker` is woken when it has come back.
+    pub fn poll(&mut self, id: usize, waker: &Waker) -> Poll<Outcome> {
+        let slot = &mut self.slots[id];
+        match &mut slot.state {
+            State::Done(result) => {
+                let result = *result;
+                let counted = u32::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
+                Poll::Ready((counted, self.release(id)))
+            }
+            State::UnderWay(old) => {
+                if !old.as_ref().is_some_and(|old| old.will_wake(waker)) {
+                    *old = Some(waker.clone());
+                }
+                Poll::Pending
+            }
+            State::Free | State::Abandoned => unreachable!("an operation is polled by its caller only"),
+        }
+    }
+
+    /// The caller goes away. `cancel`: the operation is to end soon, whatever becomes of it.
+    pub fn abandon(&mut self, id: usize, cancel: bool) -> Option<Box<dyn Any>> {
+        if matches!(self.slots[id].state, State::Done(_)) {
+            return self.release(id);
+        }
+        self.slots[id].state = State::Abandoned;
+        if cancel {
+            let entry = opcode::AsyncCancel::new(id as u64).build().user_data(NOBODY);
+            // SAFETY: a cancellation points to nothing. Where there is no room for it the operation ends by itself.
+            let _ = unsafe { self.push(&entry) };
+        }
+        None
+    }
+
+    /// Whether a system call has something to do: entries to hand over, or completions that the kernel keeps back.
+    pub fn needs_submit(&mut self) -> bool {
+        let queue = self.uring.submission();
+        !queue.is_empty() || queue.taskrun() || queue.cq_overflow()
+    }
+
+    pub fn submit(&mut self) -> io::Result<()> {
+        passing(self.uring.submit())
+    }
+
+    /// Hands over what is due and waits until something has come back, a signal came, or the time has passed.
+    pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        passing(match limit {
+            None => self.uring.submit_and_wait(1),
+            Some(limit) => {
+                let time = Timespec::new().sec(limit.as_secs()).nsec(limit.subsec_nanos());
+                self.uring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
+            }
+        })
+    }
+
+    /// Takes what has come back; the wakers of those who wait go to `woken`.
+    pub fn reap(&mut self, woken: &mut Vec<Waker>) -> io::Result<()> {
+        loop {
+            let Some(entry) = self.uring.completion().next() else { return Ok(()) };
+            if entry.user_data() == BELL {
+                self.listen()?;
+                continue;
+            }
+            let id = entry.user_data() as usize;
+            let Some(slot) = self.slots.get_mut(id) else { continue };
+            match std::mem::replace(&mut slot.state, State::Done(entry.result())) {
+                State::UnderWay(waker) => woken.extend(waker),
+                _ => drop(self.release(id)),
+            }
+        }
+    }
+
+    /// Asks for an early end of everything under way.
+    pub fn cancel_all(&mut self) {
+        for id in 0..self.slots.len() {
+            if matches!(self.slots[id].state, State::UnderWay(_) | State::Abandoned) {
+                let entry = opcode::AsyncCancel::new(id as u64).build().user_data(NOBODY);
+                // SAFETY: a cancellation points to nothing.
+                let _ = unsafe { self.push(&entry) };
+            }
+        }
+    }
+
+    /// Leaves to the kernel for ever what it still has.
+    pub fn forget_held(&mut self) {
+        self.slots.drain(..).for_each(|slot| std::mem::forget(slot.held));
+        self.free.clear();
+    }
+}
+
+/// Errors after which the next call goes on where this one ended.
+fn passing(result: io::Result<usize>) -> io::Result<()> {
+    match result {
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN)) => Ok(()),
+        other => other.map(drop),
+    }
+}

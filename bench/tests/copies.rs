@@ -5,13 +5,13 @@
 //! | receive a frame | none; of a large one that follows another its first 16 KiB (`connection/frames.rs` of the server) |
 //! | cut a frame from the connection's bytes, walk a Produce request | none, nothing allocated |
 //! | append | once, into the partition's tail chunk |
-//! | commit straight to the segment | once, into registered memory: glommio writes from no other |
-//! | commit through the journal | once, into registered memory; once more when it goes to its segment |
+//! | commit straight to the segment | none but of blocks that a range does not fill: two, and one for each chunk it spans |
+//! | commit through the journal | once, into the round; no more when it goes to its segment |
 //! | fetch what is in memory, until the answer is handed to the socket | none |
 //!
-//! So a record byte is copied twice before it is acknowledged, and a small one a third time later. The first of the copies could
-//! only go if batches were kept in the connection's buffer, the second if the runtime wrote from memory that was not registered.
-//! What the kernel copies between sockets and memory is not counted.
+//! So a record byte is copied once before it is acknowledged, and twice where it is small: a round's pieces do not begin at blocks.
+//! The first copy could only go if batches were kept in the connection's buffer. What the kernel copies between sockets and
+//! memory is not counted.
 #![allow(clippy::unwrap_used)]
 
 mod counting;
@@ -160,13 +160,13 @@ async fn fetch(log: &PartitionLog, offset: Offset, len: usize) -> Cost {
 }
 
 #[test]
-fn the_direct_way_copies_a_large_batch_twice_and_a_fetch_does_not() {
+fn the_direct_way_copies_a_large_batch_once_and_a_fetch_does_not() {
     in_turn(|| {
         for bytes in [64 << 10, 900_000] {
             let [append, commit, fetch, stop] = costs(bytes, None);
             println!("direct, {bytes} bytes: append {append:?}, commit {commit:?}, fetch {fetch:?}, stop {stop:?}");
             assert!((bytes..bytes + CHANCE).contains(&append.copied), "append: {append:?}");
-            assert!((bytes..bytes + 2 * BLOCK + CHANCE).contains(&commit.copied), "commit: {commit:?}");
+            assert!(commit.copied < 4 * BLOCK, "commit: {commit:?}");
             assert!(fetch.copied < CHANCE, "fetch: {fetch:?}");
             assert!(stop.copied <= 2 * BLOCK + CHANCE, "stop: {stop:?}");
         }
@@ -174,7 +174,7 @@ fn the_direct_way_copies_a_large_batch_twice_and_a_fetch_does_not() {
 }
 
 #[test]
-fn the_journal_copies_a_small_batch_twice_and_once_more_later() {
+fn the_journal_copies_a_small_batch_twice_and_its_way_to_the_segment_does_not() {
     in_turn(|| {
         let journal = JournalConfig {
             file_bytes: 1 << 20,
@@ -190,6 +190,6 @@ fn the_journal_copies_a_small_batch_twice_and_once_more_later() {
         assert!((bytes..bytes + BLOCK + CHANCE).contains(&commit.copied), "commit: {commit:?}");
         assert!(fetch.copied < CHANCE, "fetch: {fetch:?}");
         // What the journal holds goes to the segments: this batch, and those before it.
-        assert!(stop.copied >= bytes, "stop: {stop:?}");
+        assert!(stop.copied < 4 * BLOCK, "stop: {stop:?}");
     });
 }

@@ -162,6 +162,7 @@ impl Chunk {
     /// # Safety
     /// So many bytes were written there.
     #[cfg(not(feature = "sim"))]
+    // SAFETY: promised by the caller, as said above.
     pub(crate) unsafe fn publish(&mut self, count: usize) {
         assert!(count <= self.room(), "no more is written than there is room");
         self.len += count;

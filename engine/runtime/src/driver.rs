@@ -264,6 +264,7 @@ pub(crate) struct Operation<T> {
 ///
 /// # Safety
 /// What the entry points to is owned by `held` and has the length that the entry says.
+// SAFETY: promised by the caller, as said above.
 pub(crate) unsafe fn begin<T: 'static>(held: T, entry: impl FnOnce(&mut T) -> squeue::Entry) -> Operation<T> {
     let driver = current();
     let mut held = Box::new(held);

@@ -21,7 +21,7 @@ use crate::driver;
 use crate::error::IoError;
 use crate::faults::{self, Operation};
 pub use crate::file_types::OpenMode;
-use crate::io_buffer::IoBuffer;
+use crate::io_buffer::{IoBuffer, Pieces};
 use crate::limits::{BLOCK, FILE_MODE, MAX_IO_BYTES};
 use crate::task::spawn_blocking;
 
@@ -97,6 +97,30 @@ impl DirectFile {
         };
         // SAFETY: the entry names the buffer, whole, and a descriptor that stays open.
         let (written, _) = unsafe { driver::begin((buffer, self.fd.clone()), entry) }.await;
+        self.all_written(written, padded, position)
+    }
+
+    /// As [`DirectFile::write_piece`], from where the parts lie: their whole blocks are not copied, if they begin at one in
+    /// memory as they do in the file. `BLOCK` bytes of each part at most are.
+    pub async fn write_parts(&self, parts: Vec<Bytes>, position: u64) -> Result<(), IoError> {
+        let Some(pieces) = Pieces::of(&parts) else {
+            let slices: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+            return self.write_piece(&slices, position).await;
+        };
+        assert!(position.is_multiple_of(BLOCK as u64), "direct writes begin at a block");
+        faults::check(Operation::Write, "cannot write", &self.path)?;
+        let padded = pieces.bytes;
+        let entry = |(pieces, _, fd): &mut (Pieces, Vec<Bytes>, Arc<OwnedFd>)| {
+            let vectors = &pieces.vectors;
+            opcode::Writev::new(Fd(fd.as_raw_fd()), vectors.as_ptr(), vectors.len() as u32).offset(position).build()
+        };
+        // SAFETY: the entry names vectors that point into the parts and the pieces' own blocks; all of it is handed over. Whole
+        // blocks of `Bytes` are written by nobody.
+        let (written, _) = unsafe { driver::begin((pieces, parts, self.fd.clone()), entry) }.await;
+        self.all_written(written, padded, position)
+    }
+
+    fn all_written(&self, written: io::Result<u32>, padded: usize, position: u64) -> Result<(), IoError> {
         let written = written.map_err(|e| self.fail("cannot write", e))? as usize;
         if written == padded {
             return Ok(());

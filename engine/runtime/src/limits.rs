@@ -48,6 +48,8 @@ pub const END_WAITS: usize = 20;
 pub const END_WAIT: Duration = Duration::from_millis(50);
 /// Access to new files, before the process's mask.
 pub const FILE_MODE: u32 = 0o644;
+/// Writes of fewer bytes are copied together: cheaper than several pieces.
+pub const LEAST_UNCOPIED: usize = 8 << 10;
 /// Memory for direct writes that a shard keeps for the next ones, in bytes.
 pub const IO_BUFFERS_KEPT: usize = 8 << 20;
 /// Chunks from this size are mappings of their own instead of parts of the heap.

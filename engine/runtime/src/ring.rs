@@ -60,7 +60,10 @@ impl Ring {
         let mut modern = IoUring::builder();
         modern.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag().setup_cqsize(COMPLETIONS);
         // Kernels before 6.1 know none of it.
-        let uring = modern.build(RING_DEPTH).or_else(|_| IoUring::new(RING_DEPTH))?;
+        Ring::of(modern.build(RING_DEPTH).or_else(|_| IoUring::new(RING_DEPTH))?, bell)
+    }
+
+    fn of(uring: IoUring, bell: RawFd) -> io::Result<Ring> {
         let rings = Box::leak(Box::default());
         let mut ring = Ring { uring, slots: Vec::new(), free: Vec::new(), bell, rings };
         ring.listen()?;
@@ -82,6 +85,7 @@ impl Ring {
     ///
     /// # Safety
     /// What `entry` points to lies in `held`, at a place that does not change when the box is moved.
+    // SAFETY: promised by the caller, as said above.
     pub unsafe fn begin(&mut self, entry: squeue::Entry, held: Box<dyn Any>) -> io::Result<usize> {
         let filled = Slot { state: State::UnderWay(None), held: Some(held) };
         let id = match self.free.pop() {
@@ -104,6 +108,7 @@ impl Ring {
 
     /// # Safety
     /// What `entry` points to stays where it is until its completion.
+    // SAFETY: promised by the caller, as said above.
     unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
         // SAFETY: by the caller's promise.
         while unsafe { self.uring.submission().push(entry) }.is_err() {
@@ -213,5 +218,101 @@ fn passing(result: io::Result<usize>) -> io::Result<()> {
     match result {
         Err(e) if matches!(e.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN)) => Ok(()),
         other => other.map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::fd::AsRawFd;
+    use std::sync::Arc;
+    use std::task::Wake;
+
+    use super::*;
+    use crate::doorbell::Doorbell;
+
+    struct Nothing;
+
+    impl Wake for Nothing {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    /// As new kernels have it, and as old ones.
+    fn both(check: impl Fn(Ring, &Doorbell)) {
+        for modern in [true, false] {
+            let bell = Doorbell::new().unwrap();
+            let made = if modern { Ring::new(bell.fd()) } else { Ring::of(IoUring::new(2).unwrap(), bell.fd()) };
+            check(made.unwrap(), &bell);
+        }
+    }
+
+    fn outcome(ring: &mut Ring, id: usize) -> io::Result<u32> {
+        let waker = Waker::from(Arc::new(Nothing));
+        loop {
+            if let Poll::Ready((result, held)) = ring.poll(id, &waker) {
+                assert!(held.is_some());
+                return result;
+            }
+            ring.wait(None).unwrap();
+            ring.reap(&mut Vec::new()).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_held_stays_until_the_operation_has_come_back() {
+        both(|mut ring, _| {
+            let file = Arc::new(std::fs::File::open("/proc/self/exe").unwrap());
+            let id = |ring: &mut Ring| {
+                let read =
+                    |buffer: &mut Vec<u8>| opcode::Read::new(Fd(file.as_raw_fd()), buffer.as_mut_ptr(), 4).build();
+                let mut held = Box::new((vec![0u8; 4], file.clone()));
+                let entry = read(&mut held.0);
+                // SAFETY: the buffer's memory does not move with the box.
+                unsafe { ring.begin(entry, held) }.unwrap()
+            };
+            let ids: Vec<usize> = (0..20).map(|_| id(&mut ring)).collect();
+            assert_eq!((ring.under_way(), Arc::strong_count(&file)), (20, 21));
+            ring.abandon(ids[3], false);
+            assert!(
+                ids.iter().enumerate().filter(|(n, _)| *n != 3).all(|(_, &id)| outcome(&mut ring, id).unwrap() == 4)
+            );
+            while ring.under_way() > 0 {
+                ring.wait(None).unwrap();
+                ring.reap(&mut Vec::new()).unwrap();
+            }
+            assert_eq!(Arc::strong_count(&file), 1);
+        });
+    }
+
+    #[test]
+    fn a_wait_ends_with_the_bell_and_with_its_time() {
+        both(|mut ring, bell| {
+            let begun = std::time::Instant::now();
+            ring.wait(Some(Duration::from_millis(20))).unwrap();
+            assert!(begun.elapsed() >= Duration::from_millis(20));
+            for _ in 0..3 {
+                // SAFETY: eight bytes that live through the call.
+                let rung = unsafe { libc::write(bell.fd(), 1u64.to_ne_bytes().as_ptr().cast(), 8) };
+                assert_eq!(rung, 8);
+                ring.wait(None).unwrap();
+                ring.reap(&mut Vec::new()).unwrap();
+            }
+        });
+    }
+
+    #[test]
+    fn a_poll_that_is_given_up_is_cancelled() {
+        both(|mut ring, _| {
+            let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+            let poll = opcode::PollAdd::new(Fd(one.as_raw_fd()), libc::POLLIN as u32).build();
+            // SAFETY: the entry points to nothing.
+            let id = unsafe { ring.begin(poll, Box::new(())) }.unwrap();
+            ring.wait(Some(Duration::from_millis(1))).unwrap();
+            ring.abandon(id, true);
+            while ring.under_way() > 0 {
+                ring.wait(None).unwrap();
+                ring.reap(&mut Vec::new()).unwrap();
+            }
+        });
     }
 }

@@ -383,8 +383,7 @@ impl PartitionLog {
 
     async fn write_piece(&self, file: &DirectFile, position: u64, parts: Vec<Bytes>) -> Result<(), LogError> {
         let len: usize = parts.iter().map(Bytes::len).sum();
-        let slices: Vec<&[u8]> = parts.iter().map(|p| &p[..]).collect();
-        let write = file.write_piece(&slices, position);
+        let write = file.write_parts(parts, position);
         let written = self.shard.device.run(self.home.dir.path(), Operation::Write(len), write).await;
         Ok(written.inspect_err(|error| self.home.dir.notice(error))?)
     }

@@ -98,6 +98,12 @@ impl DirectFile {
         written.await.map_err(self.fail("cannot write"))
     }
 
+    /// As [`DirectFile::write_piece`].
+    pub async fn write_parts(&self, parts: Vec<Bytes>, position: u64) -> Result<(), IoError> {
+        let slices: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+        self.write_piece(&slices, position).await
+    }
+
     /// Reads up to `len` bytes at `position` (any alignment). Fewer come back only at the end of the file.
     pub async fn read(&self, position: u64, len: usize) -> Result<Bytes, IoError> {
         let inode = self.inode;

@@ -120,8 +120,10 @@ impl Seats {
     }
 
     pub fn leave(&mut self, seat: usize) -> Option<Waker> {
+        // None at all after the end of the shard.
+        let waker = self.wakers.get_mut(seat)?.take();
         self.free.push(seat);
-        self.wakers[seat].take()
+        waker
     }
 
     /// Wakes who sits there. Somebody who came later than the one that was meant wakes for nothing.

@@ -172,7 +172,7 @@ impl Driver {
         let now = clock::now_ns();
         self.turned_at_ns.set(now);
         let mut woken = self.woken.take();
-        or_end(self.ring.borrow_mut().reap(&mut woken));
+        self.ring.borrow_mut().reap(&mut woken);
         {
             let mut timers = self.timers.borrow_mut();
             while let Some(entry) = timers.set.first_entry()
@@ -199,7 +199,8 @@ impl Driver {
         let mut ring = self.ring.borrow_mut();
         ring.cancel_all();
         for _ in 0..END_WAITS {
-            let waited = ring.wait(Some(END_WAIT)).and_then(|()| ring.reap(&mut woken));
+            let waited = ring.wait(Some(END_WAIT));
+            ring.reap(&mut woken);
             if waited.is_err() || ring.under_way() == 0 {
                 break;
             }

@@ -7,16 +7,23 @@ use std::ptr::NonNull;
 
 use bytes::Bytes;
 
-use crate::limits::{BLOCK, IO_BUFFERS_KEPT, LEAST_UNCOPIED};
+use crate::limits::{BLOCK, IO_BUFFERS_KEPT, LEAST_UNCOPIED, MAX_IOVEC};
 
 thread_local! {
-    static KEPT: RefCell<Kept> = const { RefCell::new(Kept { buffers: Vec::new(), bytes: 0 }) };
+    static KEPT: RefCell<Kept> = const { RefCell::new(Kept { classes: [const { Vec::new() }; CLASSES], bytes: 0 }) };
 }
 
-/// Free buffers of this thread, the last that came back at the end.
+/// Sizes of buffers: powers of two from a block on.
+const CLASSES: usize = 24;
+
+/// Free buffers of this thread by size.
 struct Kept {
-    buffers: Vec<IoBuffer>,
+    classes: [Vec<IoBuffer>; CLASSES],
     bytes: usize,
+}
+
+fn class_of(capacity: usize) -> usize {
+    (capacity / BLOCK).ilog2() as usize
 }
 
 /// A power of two of bytes, from a block on. On drop it is kept for the next of its size, if not too much is kept.
@@ -59,9 +66,9 @@ impl IoBuffer {
     fn take(len: usize) -> IoBuffer {
         let capacity = len.next_power_of_two().max(BLOCK);
         let kept = KEPT.with_borrow_mut(|kept| {
-            let found = kept.buffers.iter().rposition(|buffer| buffer.capacity == capacity)?;
+            let found = kept.classes[class_of(capacity)].pop()?;
             kept.bytes -= capacity;
-            Some(kept.buffers.swap_remove(found))
+            Some(found)
         });
         kept.unwrap_or_else(|| {
             // SAFETY: the layout has a size above zero.
@@ -137,6 +144,9 @@ impl Pieces {
         if at % BLOCK > 0 {
             stitched.put(used + at % BLOCK, &[0; BLOCK][at % BLOCK..]);
         }
+        if vectors.len() > MAX_IOVEC {
+            return None;
+        }
         Some(Pieces { vectors, bytes: len.next_multiple_of(BLOCK), _stitched: stitched })
     }
 }
@@ -151,7 +161,7 @@ impl Drop for IoBuffer {
                 return false;
             }
             kept.bytes += self.capacity;
-            kept.buffers.push(std::mem::ManuallyDrop::into_inner(back));
+            kept.classes[class_of(self.capacity)].push(std::mem::ManuallyDrop::into_inner(back));
             true
         });
         if !is_kept.unwrap_or(false) {

@@ -23,7 +23,7 @@ pub const PULSE_INTERVAL_MS: u64 = 4;
 pub const PULSE_DEAD_TICKS: u64 = 10_000;
 /// Accepted connections that may wait for their shard; further ones wait in the kernel's backlog.
 pub const ACCEPT_QUEUE: usize = 1024;
-/// Slices sent by one `sendmsg` (Linux takes 1 024).
+/// Slices sent by one `sendmsg`, or written by one operation (Linux takes 1 024).
 pub const MAX_IOVEC: usize = 512;
 /// Bytes of a file read at once where `sendfile` would have to wait.
 pub const SLOW_FILE_PIECE: usize = 64 << 10;

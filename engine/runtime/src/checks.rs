@@ -22,17 +22,10 @@ pub fn open_files_limit() -> u64 {
     limit_of(libc::RLIMIT_NOFILE).map_or(u64::MAX, |limit| limit.rlim_cur)
 }
 
-/// What a process does first, before it has any other thread: higher limits, and glommio's registration for membarrier,
-/// for which the kernel waits 15 to 80 ms where there are other threads.
-pub fn prepare_process() {
-    raise_limits();
-    register_membarrier();
-}
-
 /// Raises this process's limits of open files and of locked memory to what its owner may set (from the soft to the hard
 /// limit), as a Java process does for its files. Shells and services often begin with 1024 files, which are few
 /// for segments and connections.
-fn raise_limits() {
+pub fn raise_limits() {
     for resource in [libc::RLIMIT_NOFILE, libc::RLIMIT_MEMLOCK] {
         if let Some(limit) = limit_of(resource).filter(|limit| limit.rlim_cur < limit.rlim_max) {
             let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
@@ -150,14 +143,6 @@ pub fn is_in_memory(dir: &Path) -> bool {
 /// CPUs this process may run on.
 pub fn allowed_cpus() -> Vec<usize> {
     core_affinity::get_core_ids().unwrap_or_default().into_iter().map(|c| c.id).collect()
-}
-
-/// glommio registers for membarrier at a shard's first sleep, which costs tens of milliseconds then; doing it before
-/// there are other threads is cheap.
-pub(crate) fn register_membarrier() {
-    const MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
-    // SAFETY: takes no pointers; where it is not supported it fails without effect.
-    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) };
 }
 
 #[cfg(test)]

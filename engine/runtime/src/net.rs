@@ -275,31 +275,29 @@ impl Socket {
     /// its side.
     pub async fn read(&self, buffer: &mut BytesMut, max: usize) -> io::Result<usize> {
         buffer.reserve(max);
-        self.readable().await?;
-        loop {
-            let spare = &mut buffer.spare_capacity_mut()[..max];
-            if let Some(count) = self.try_receive(spare.as_mut_ptr().cast(), max)? {
-                let len = buffer.len() + count;
-                // SAFETY: recv initialised `count` bytes behind the old length.
-                unsafe { buffer.set_len(len) };
-                return Ok(count);
-            }
-            self.readable().await?;
-        }
+        let count = self.receive_at(buffer.spare_capacity_mut()[..max].as_mut_ptr().cast(), max).await?;
+        let len = buffer.len() + count;
+        // SAFETY: recv initialised `count` bytes behind the old length.
+        unsafe { buffer.set_len(len) };
+        Ok(count)
     }
 
     /// As [`Socket::read`], into a chunk, at most what it has room for.
     pub async fn receive(&self, chunk: &mut Chunk, max: usize) -> io::Result<usize> {
         assert!(chunk.room() > 0 && max > 0, "there is room to receive into");
-        self.readable().await?;
+        let count = self.receive_at(chunk.spare(), chunk.room().min(max)).await?;
+        // SAFETY: recv wrote so many bytes there.
+        unsafe { chunk.publish(count) };
+        Ok(count)
+    }
+
+    /// `target` has room for so many bytes, and is the caller's alone while this waits.
+    async fn receive_at(&self, target: *mut u8, room: usize) -> io::Result<usize> {
         loop {
-            let room = chunk.room().min(max);
-            if let Some(count) = self.try_receive(chunk.spare(), room)? {
-                // SAFETY: recv wrote so many bytes there.
-                unsafe { chunk.publish(count) };
+            self.readable().await?;
+            if let Some(count) = self.try_receive(target, room)? {
                 return Ok(count);
             }
-            self.readable().await?;
         }
     }
 

@@ -161,11 +161,15 @@ impl Ring {
         }
         slot.state = State::Abandoned;
         if cancel {
-            let entry = opcode::AsyncCancel::new(id as u64).build().user_data(NOBODY);
-            // SAFETY: a cancellation points to nothing. Where there is no room for it the operation ends by itself.
-            let _ = unsafe { self.push(&entry) };
+            self.cancel(id);
         }
         None
+    }
+
+    fn cancel(&mut self, id: usize) {
+        let entry = opcode::AsyncCancel::new(id as u64).build().user_data(NOBODY);
+        // SAFETY: a cancellation points to nothing. Where it cannot be handed over the operation ends by itself.
+        let _ = unsafe { self.push(&entry) };
     }
 
     /// Whether a system call has something to do: entries to hand over, or completions that the kernel keeps back.
@@ -220,9 +224,7 @@ impl Ring {
     pub fn cancel_all(&mut self) {
         for id in 0..self.slots.len() {
             if matches!(self.slots[id].state, State::UnderWay(_) | State::Abandoned) {
-                let entry = opcode::AsyncCancel::new(id as u64).build().user_data(NOBODY);
-                // SAFETY: a cancellation points to nothing.
-                let _ = unsafe { self.push(&entry) };
+                self.cancel(id);
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::driver;
 use crate::limits::{UNUSED_IO_MEMORY, UNUSED_REACTOR_INTERVAL, UNUSED_RING_DEPTH};
 use crate::pulse::{PulseState, PulseThread};
 pub use crate::shard_types::{HelperSpec, ShardContext, ShardSpec, StartError};
-use crate::{checks, task};
+use crate::task;
 
 /// Running shards; `join` waits for all main tasks.
 #[derive(Debug)]
@@ -27,7 +27,6 @@ where
     F: Future<Output = T> + 'static,
     T: Send + 'static,
 {
-    checks::register_membarrier();
     let pulses: Vec<Arc<PulseState>> = specs.iter().map(|_| Arc::default()).collect();
     let mut handles = Vec::with_capacity(specs.len());
     for (index, spec) in specs.iter().enumerate() {

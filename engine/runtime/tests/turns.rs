@@ -64,31 +64,35 @@ fn timers_fire_in_order_and_those_that_are_dropped_do_not() {
     });
 }
 
+/// Runs `check` on a shard with a new direct file.
+fn with_file<F: Future<Output = ()> + 'static>(name: &str, check: impl Fn(DirectFile) -> F + Clone + Send + 'static) {
+    let dir = TempDir::new(name);
+    let path = dir.path().join("file");
+    run(move || {
+        let (path, check) = (path.clone(), check.clone());
+        async move { check(DirectFile::open(&path, OpenMode::CreateNew).await.unwrap()).await }
+    });
+}
+
 /// A task that never waits for anything but its next turn holds up neither timers, nor files, nor the pool.
 #[test]
 fn work_without_end_lets_the_ring_turn() {
-    let dir = TempDir::new("turns");
-    let path = dir.path().join("file");
-    run(move || {
-        let path = path.clone();
-        async move {
-            let ended = Rc::new(Cell::new(false));
-            let busy = ended.clone();
-            let spinning = spawn("spins", async move {
-                while !busy.get() {
-                    task::yield_now().await;
-                }
-            });
-            let begun = Instant::now();
-            clock::sleep(Duration::from_millis(5)).await;
-            let file = DirectFile::open(&path, OpenMode::CreateNew).await.unwrap();
-            file.write(&[7; 4096], 0).await.unwrap();
-            file.fdatasync().await.unwrap();
-            assert_eq!(task::spawn_blocking(|| 3).await.unwrap(), 3);
-            assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-            ended.set(true);
-            spinning.join().await.unwrap();
-        }
+    with_file("turns", |file| async move {
+        let ended = Rc::new(Cell::new(false));
+        let busy = ended.clone();
+        let spinning = spawn("spins", async move {
+            while !busy.get() {
+                task::yield_now().await;
+            }
+        });
+        let begun = Instant::now();
+        clock::sleep(Duration::from_millis(5)).await;
+        file.write(&[7; 4096], 0).await.unwrap();
+        file.fdatasync().await.unwrap();
+        assert_eq!(task::spawn_blocking(|| 3).await.unwrap(), 3);
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        ended.set(true);
+        spinning.join().await.unwrap();
     });
 }
 
@@ -96,23 +100,17 @@ fn work_without_end_lets_the_ring_turn() {
 #[test]
 fn operations_beyond_the_rings_places_wait_their_turn() {
     const BLOCKS: u64 = 3000;
-    let dir = TempDir::new("many");
-    let path = dir.path().join("file");
-    run(move || {
-        let path = path.clone();
-        async move {
-            let file = DirectFile::open(&path, OpenMode::CreateNew).await.unwrap();
-            let block = |n: u64| vec![(n % 251) as u8; 4096];
-            let writes = (0..BLOCKS).map(|n| {
-                let (file, bytes) = (file.clone(), block(n));
-                async move { file.write(&bytes, n * 4096).await }
-            });
-            assert!(sync::all(writes.collect()).await.into_iter().all(|written| written.is_ok()));
-            let pool = ChunkPool::new(1 << 20);
-            let reads = (0..BLOCKS).map(|n| file.read_pooled(n * 4096 + 10, 100, &pool));
-            for (n, read) in (0..BLOCKS).zip(sync::all(reads.collect()).await) {
-                assert_eq!(read.unwrap(), block(n)[10..110]);
-            }
+    with_file("many", |file| async move {
+        let block = |n: u64| vec![(n % 251) as u8; 4096];
+        let writes = (0..BLOCKS).map(|n| {
+            let (file, bytes) = (file.clone(), block(n));
+            async move { file.write(&bytes, n * 4096).await }
+        });
+        assert!(sync::all(writes.collect()).await.into_iter().all(|written| written.is_ok()));
+        let pool = ChunkPool::new(1 << 20);
+        let reads = (0..BLOCKS).map(|n| file.read_pooled(n * 4096 + 10, 100, &pool));
+        for (n, read) in (0..BLOCKS).zip(sync::all(reads.collect()).await) {
+            assert_eq!(read.unwrap(), block(n)[10..110]);
         }
     });
 }
@@ -127,52 +125,40 @@ async fn begin_and_leave(operation: impl Future) {
 
 #[test]
 fn an_operation_whose_caller_went_away_still_happens_and_harms_nothing() {
-    let dir = TempDir::new("left");
-    let path = dir.path().join("file");
-    run(move || {
-        let path = path.clone();
-        async move {
-            let file = DirectFile::open(&path, OpenMode::CreateNew).await.unwrap();
-            for n in 0..200u64 {
-                begin_and_leave(file.write(&[n as u8; 8192], n * 8192)).await;
-                begin_and_leave(file.read(n * 8192, 8192)).await;
-            }
-            file.fdatasync().await.unwrap();
-            let deadline = Instant::now() + Duration::from_secs(10);
-            while file.size().await.unwrap() < 200 * 8192 {
-                assert!(Instant::now() < deadline, "what was begun ends");
-                clock::sleep(Duration::from_millis(1)).await;
-            }
-            for n in 0..200u64 {
-                assert_eq!(file.read(n * 8192, 8192).await.unwrap(), [n as u8; 8192][..]);
-            }
+    with_file("left", |file| async move {
+        for n in 0..200u64 {
+            begin_and_leave(file.write(&[n as u8; 8192], n * 8192)).await;
+            begin_and_leave(file.read(n * 8192, 8192)).await;
+        }
+        file.fdatasync().await.unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while file.size().await.unwrap() < 200 * 8192 {
+            assert!(Instant::now() < deadline, "what was begun ends");
+            clock::sleep(Duration::from_millis(1)).await;
+        }
+        for n in 0..200u64 {
+            assert_eq!(file.read(n * 8192, 8192).await.unwrap(), [n as u8; 8192][..]);
         }
     });
 }
 
 #[test]
 fn whole_blocks_are_written_from_where_they_lie() {
-    let dir = TempDir::new("parts");
-    let path = dir.path().join("file");
-    run(move || {
-        let path = path.clone();
-        async move {
-            let file = DirectFile::open(&path, OpenMode::CreateNew).await.unwrap();
-            let pool = ChunkPool::new(1 << 20);
-            let content: Vec<u8> = (0..150_000u32).map(|i| (i / 3 + i / 4096) as u8).collect();
-            // Two chunks that agree with the file modulo a block, as a partition's tail has them.
-            let cut = 70_001;
-            let mut first = pool.take(cut);
-            first.append(&content[..cut]);
-            let mut second = pool.take(content.len());
-            second.append(&content[cut / 4096 * 4096..]);
-            let parts = vec![first.slice(0..cut), second.slice(cut % 4096..second.len())];
-            file.write_parts(parts, 8192).await.unwrap();
-            file.write_parts(vec![Bytes::from_static(b"little")], 0).await.unwrap();
-            assert_eq!(file.read(8192, content.len()).await.unwrap(), content);
-            assert_eq!(file.size().await.unwrap(), 8192 + (content.len() as u64).next_multiple_of(4096));
-            assert_eq!(&file.read(0, 8).await.unwrap()[..], b"little\0\0");
-        }
+    with_file("parts", |file| async move {
+        let pool = ChunkPool::new(1 << 20);
+        let content: Vec<u8> = (0..150_000u32).map(|i| (i / 3 + i / 4096) as u8).collect();
+        // Two chunks that agree with the file modulo a block, as a partition's tail has them.
+        let cut = 70_001;
+        let mut first = pool.take(cut);
+        first.append(&content[..cut]);
+        let mut second = pool.take(content.len());
+        second.append(&content[cut / 4096 * 4096..]);
+        let parts = vec![first.slice(0..cut), second.slice(cut % 4096..second.len())];
+        file.write_parts(parts, 8192).await.unwrap();
+        file.write_parts(vec![Bytes::from_static(b"little")], 0).await.unwrap();
+        assert_eq!(file.read(8192, content.len()).await.unwrap(), content);
+        assert_eq!(file.size().await.unwrap(), 8192 + (content.len() as u64).next_multiple_of(4096));
+        assert_eq!(&file.read(0, 8).await.unwrap()[..], b"little\0\0");
     });
 }
 

@@ -60,7 +60,7 @@ pub struct ServeArgs {
 /// Runs until a signal. The error is a sentence.
 pub fn run(args: &ServeArgs) -> Result<(), String> {
     let started_at = std::time::Instant::now();
-    checks::prepare_process();
+    checks::raise_limits();
     let in_force = InForce::read(&Host::new(Path::new("/")), args.tuning.as_deref())?;
     let (config, placement) = configuration_and_placement(args, &in_force)?;
     let helper_cpu = in_force.helper_cpu().map_err(|e| e.to_string())?;

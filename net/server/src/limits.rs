@@ -1,5 +1,7 @@
 //! Every bound of this crate, by name.
 
+use std::time::Duration;
+
 /// Requests of one connection whose answers have not left yet; the connection is not read beyond it.
 pub const PIPELINE_DEPTH: usize = 256;
 /// Bytes asked of a socket at first: an idle connection that never sent more holds no more.
@@ -34,6 +36,8 @@ pub const FETCH_SHARE_BYTES: usize = 1 << 20;
 pub const FETCH_REST_PART: usize = 8;
 /// ... and less than so many bytes: a read of the disk for them is not worth it.
 pub const FETCH_REST_BYTES: usize = 256 << 10;
+/// Before a Fetch whose news a read did not find looks again.
+pub const FETCH_PAUSE: Duration = Duration::from_micros(200);
 /// Partitions of one Fetch that one shard reads at the same time.
 pub const FETCH_READS_AT_ONCE: usize = 8;
 /// Milliseconds until a partition that could not be opened is tried again.

@@ -29,8 +29,12 @@ pub enum ShardRequest {
 
 pub enum ShardReply {
     Produce(Vec<ProduceResult>),
-    Fetch(Vec<FetchResult>),
-    /// `kept`: it ended without news and may be taken up again under its ticket.
+    /// `kept`: its wait ended without news and may be taken up again under its ticket.
+    Fetch {
+        results: Vec<FetchResult>,
+        kept: bool,
+    },
+    /// `kept`: as above.
     Awaited {
         news: bool,
         kept: bool,
@@ -86,6 +90,18 @@ impl ProduceResult {
 pub struct FetchMail {
     pub parts: Vec<FetchPart>,
     pub max_bytes: usize,
+    /// Where nothing is found the answer waits for something.
+    pub wait: Option<FetchWait>,
+}
+
+/// How a Fetch waits at the owner of its partitions: until one of them has something new, the deadline, or until it is called
+/// off under its ticket; there is an answer in each case.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchWait {
+    pub ticket: u64,
+    pub deadline_ms: i64,
+    /// Of a session, which may come again with the same.
+    pub keep: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +134,11 @@ pub struct FetchResult {
 }
 
 impl FetchResult {
+    /// Whether the client should hear of it at once.
+    pub fn is_news(&self) -> bool {
+        self.bytes > 0 || self.error_code != 0 || self.diverging_epoch.is_some()
+    }
+
     pub fn error(slot: usize, code: model::ErrorCode) -> FetchResult {
         FetchResult {
             slot,
@@ -134,10 +155,7 @@ impl FetchResult {
 
 #[derive(Debug)]
 pub struct AwaitMail {
-    pub ticket: u64,
     /// None: the wait that was kept under this ticket goes on.
     pub parts: Vec<(PartitionKey, Offset)>,
-    pub deadline_ms: i64,
-    /// Of a session, which may come again with the same.
-    pub keep: bool,
+    pub wait: FetchWait,
 }

@@ -2,8 +2,10 @@
 //!
 //! Plans from the request or its session, asks each owning shard once for all its partitions, waits for news where there
 //! is not enough yet, and answers with references: no record byte is copied or looked at. Budget: one message each way
-//! for each owning shard and round; a round that finds nothing waits on the owners' watermarks and is not polled. An
-//! idle session's request costs the same however many partitions it has: it takes up the wait of the request before it.
+//! for each owning shard, also where it has to wait for news, and one more to call it off where another had them first;
+//! whoever wants more than a byte pays that for each round. A round that finds nothing waits on the owners' watermarks and is
+//! not polled. An idle session's request costs the same however many partitions it has: it takes up the wait of the request
+//! before it.
 
 use std::sync::Arc;
 

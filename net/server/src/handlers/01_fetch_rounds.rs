@@ -1,20 +1,17 @@
-//! The rounds of a Fetch: read everything, and if that is too little, wait for news and read again.
+//! The rounds of a Fetch: read everything, and if that is too little, wait for news and read again. Where one byte is
+//! enough, as it is by default, the owners do both themselves: one message to each and one back, whoever has news.
 
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
 
 use futures_lite::FutureExt;
 use model::ErrorCode;
 use runtime::clock;
 
 use super::fetch::Planned;
-use crate::limits::FETCH_BYTES_PER_SHARD;
-use crate::mail::{AwaitMail, FetchMail, FetchPart, FetchResult, ShardReply, ShardRequest};
+use crate::limits::{FETCH_BYTES_PER_SHARD, FETCH_PAUSE};
+use crate::mail::{AwaitMail, FetchMail, FetchPart, FetchResult, FetchWait, ShardReply, ShardRequest};
 use crate::shard::{Shard, await_parts};
-
-/// A round that ended at once is followed by this pause.
-const WAIT_AT_LEAST: Duration = Duration::from_micros(200);
 
 /// When a Fetch is content.
 #[derive(Clone, Copy, Debug)]
@@ -72,45 +69,104 @@ impl<'a> Rounds<'a> {
     /// Reads until there are `min_bytes`, an error, or no time left. Where that came without a byte, the waits that were
     /// kept come too.
     pub async fn run(&self, want: Want) -> (Vec<FetchResult>, Option<Tickets>) {
+        if want.min_bytes == 1 && self.may_wait(want) && !self.has_news_here() {
+            let (mut results, kept) = self.read_or_wait(want).await;
+            trim(&mut results, want.max_bytes);
+            return (results, kept);
+        }
+        let mut had_news = false;
         loop {
             let mut results = self.read(want.max_bytes).await;
             let bytes: usize = results.iter().map(|r| r.bytes).sum();
-            let news = |r: &FetchResult| r.error_code != 0 || r.diverging_epoch.is_some();
-            let content = self.refused || bytes >= want.min_bytes || results.iter().any(news);
-            if content || self.by_owner.is_empty() || clock::now_ms() >= want.deadline_ms || self.shard.is_stopping() {
+            let content = bytes >= want.min_bytes || results.iter().any(|r| r.bytes == 0 && r.is_news());
+            if content || !self.may_wait(want) {
                 trim(&mut results, want.max_bytes);
                 return (results, None);
             }
-            let begun_ms = clock::now_ms();
+            if had_news && bytes == 0 {
+                // News that a read does not find would turn this into a spin.
+                clock::sleep(FETCH_PAUSE).await;
+            }
+            had_news = true;
             if let Waited::Quiet(kept) = self.wait(&results, want.deadline_ms).await {
                 // Nothing came since the read: another would find the same.
                 trim(&mut results, want.max_bytes);
                 let kept = if bytes == 0 { kept } else { self.call_off(kept) };
                 return (results, kept);
             }
-            if clock::now_ms() == begun_ms {
-                // News that a read does not find would turn this into a spin.
-                clock::sleep(WAIT_AT_LEAST).await;
-            }
         }
+    }
+
+    fn may_wait(&self, want: Want) -> bool {
+        !self.refused && !self.by_owner.is_empty() && clock::now_ms() < want.deadline_ms && !self.shard.is_stopping()
+    }
+
+    /// Something is there already: nobody has to wait, and to call others off would cost a message.
+    fn has_news_here(&self) -> bool {
+        self.by_owner.iter().any(|(owner, parts)| *owner == self.shard.index && self.shard.has_news(parts))
+    }
+
+    /// Every owner answers when it has something; the first who has makes the others answer with what they have.
+    async fn read_or_wait(&self, want: Want) -> (Vec<FetchResult>, Option<Tickets>) {
+        let ask = |(owner, parts): &(usize, Vec<FetchPart>)| {
+            let ticket = self.shard.facts.unique();
+            let wait = FetchWait { ticket, deadline_ms: want.deadline_ms, keep: self.keep };
+            let mail = FetchMail { parts: parts.clone(), max_bytes: want.max_bytes, wait: Some(wait) };
+            ((*owner, ticket), Some(self.shard.post.call(*owner, ShardRequest::Fetch(mail)).boxed_local()))
+        };
+        let mut asked: Vec<_> = self.by_owner.iter().map(ask).collect();
+        let mut results = self.refused_results();
+        let mut kept = Tickets::new();
+        let (mut news, mut called_off) = (false, false);
+        std::future::poll_fn(|cx| {
+            for (ticket, call) in &mut asked {
+                let Some(Poll::Ready(reply)) = call.as_mut().map(|call| call.poll(cx)) else { continue };
+                *call = None;
+                match reply {
+                    Some(ShardReply::Fetch { results: read, kept: is_kept }) => {
+                        news |= read.iter().any(FetchResult::is_news);
+                        kept.extend(is_kept.then_some(*ticket));
+                        put(&mut results, read);
+                    }
+                    // The end of a shard.
+                    _ => news = true,
+                }
+            }
+            let mut running = asked.iter().filter(|(_, call)| call.is_some()).map(|(ticket, _)| *ticket).peekable();
+            if running.peek().is_none() {
+                return Poll::Ready(());
+            }
+            if news && !std::mem::replace(&mut called_off, true) {
+                call_off(self.shard, &running.collect());
+            }
+            Poll::Pending
+        })
+        .await;
+        if !news && kept.len() == asked.len() {
+            return (results, Some(kept));
+        }
+        call_off(self.shard, &kept);
+        (results, None)
+    }
+
+    /// What is said of partitions that no owner was asked for.
+    fn refused_results(&self) -> Vec<FetchResult> {
+        let refused = |(slot, plan): (usize, &Planned)| {
+            FetchResult::error(slot, plan.part.err().unwrap_or(ErrorCode::NotLeaderOrFollower))
+        };
+        self.planned.iter().enumerate().map(refused).collect()
     }
 
     async fn read(&self, max_bytes: usize) -> Vec<FetchResult> {
         let ask = |(owner, parts): &(usize, Vec<FetchPart>)| {
-            let mail = FetchMail { parts: parts.clone(), max_bytes };
+            let mail = FetchMail { parts: parts.clone(), max_bytes, wait: None };
             self.shard.post.call(*owner, ShardRequest::Fetch(mail))
         };
         let replies = runtime::sync::all(self.by_owner.iter().map(ask).collect()).await;
-        let refused = |(slot, plan): (usize, &Planned)| {
-            FetchResult::error(slot, plan.part.err().unwrap_or(ErrorCode::NotLeaderOrFollower))
-        };
-        let mut results: Vec<FetchResult> = self.planned.iter().enumerate().map(refused).collect();
+        let mut results = self.refused_results();
         for reply in replies {
-            if let Some(ShardReply::Fetch(read)) = reply {
-                for result in read {
-                    let slot = result.slot;
-                    results[slot] = result;
-                }
+            if let Some(ShardReply::Fetch { results: read, .. }) = reply {
+                put(&mut results, read);
             }
         }
         results
@@ -126,7 +182,8 @@ impl<'a> Rounds<'a> {
         let begin = |(owner, parts): &(usize, Vec<FetchPart>)| {
             // What was read does not count as news, or a small answer would be read again and again.
             let parts = await_parts(parts, |part| read_up_to(results, part));
-            (*owner, AwaitMail { ticket: self.shard.facts.unique(), parts, deadline_ms, keep: self.keep })
+            let wait = FetchWait { ticket: self.shard.facts.unique(), deadline_ms, keep: self.keep };
+            (*owner, AwaitMail { parts, wait })
         };
         wait(self.shard, self.by_owner.iter().map(begin).collect()).await
     }
@@ -134,8 +191,9 @@ impl<'a> Rounds<'a> {
 
 /// Goes on with waits that were kept. Gives them back where there was no news until the deadline and all are kept again.
 pub async fn wait_again(shard: &Rc<Shard>, tickets: &Tickets, deadline_ms: i64) -> Option<Tickets> {
-    let again =
-        |&(owner, ticket): &(usize, u64)| (owner, AwaitMail { ticket, parts: Vec::new(), deadline_ms, keep: true });
+    let again = |&(owner, ticket): &(usize, u64)| {
+        (owner, AwaitMail { parts: Vec::new(), wait: FetchWait { ticket, deadline_ms, keep: true } })
+    };
     match wait(shard, tickets.iter().map(again).collect()).await {
         Waited::Quiet(kept) => kept,
         Waited::News => None,
@@ -150,7 +208,7 @@ pub fn call_off(shard: &Rc<Shard>, tickets: &Tickets) {
 }
 
 async fn wait(shard: &Rc<Shard>, mails: Vec<(usize, AwaitMail)>) -> Waited {
-    let tickets: Tickets = mails.iter().map(|(owner, mail)| (*owner, mail.ticket)).collect();
+    let tickets: Tickets = mails.iter().map(|(owner, mail)| (*owner, mail.wait.ticket)).collect();
     let ask = |(owner, mail)| Some(shard.post.call(owner, ShardRequest::Await(mail)).boxed_local());
     let mut waiting: Vec<_> = mails.into_iter().map(ask).collect();
     let mut all_kept = true;
@@ -172,6 +230,14 @@ async fn wait(shard: &Rc<Shard>, mails: Vec<(usize, AwaitMail)>) -> Waited {
     }
     call_off(shard, &tickets);
     if news { Waited::News } else { Waited::Quiet(None) }
+}
+
+/// Each result where its partition stands.
+fn put(results: &mut [FetchResult], read: Vec<FetchResult>) {
+    for result in read {
+        let slot = result.slot;
+        results[slot] = result;
+    }
 }
 
 fn read_up_to(results: &[FetchResult], part: &FetchPart) -> i64 {

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU64;
 use log::{DataDir, DataDirs, LogShard, LogShardConfig};
 use metadata::{Command, Image};
 use model::NodeId;
+use model::builder::BatchBuilder;
 use runtime::mailbox::Mailboxes;
 use runtime::testing::TempDir;
 use runtime::{ChunkPool, Post};
@@ -17,6 +18,8 @@ use wire::generated::fetch::{FetchPartition, FetchRequest, FetchResponse, FetchT
 
 use super::*;
 use crate::handlers::admin::test_support;
+use crate::handlers::fetch_rounds::{Rounds, Want};
+use crate::mail::{ProduceMail, ProducePart, ShardReply, ShardRequest};
 use crate::placement::Placement;
 use crate::shard::{NodeFacts, Shard, ShardParts};
 use crate::view::View;
@@ -25,29 +28,50 @@ use crate::view::View;
 const VERSION: i16 = FIRST_WITH_TOPIC_ID - 1;
 
 fn view(image: Image) -> View {
-    let mut placement = Placement::new(1);
+    placed_on(1, image)
+}
+
+fn placed_on(shards: usize, image: Image) -> View {
+    let mut placement = Placement::new(shards);
     placement.follow(&Image::default(), &image);
     View { placement, ..test_support::view(image) }
 }
 
 async fn shard(folder: &Path, image: Image) -> Rc<Shard> {
-    let view = view(image);
-    let facts = NodeFacts {
+    shards(1, folder, image).await.remove(0)
+}
+
+/// All on this thread.
+async fn shards(count: usize, folder: &Path, image: Image) -> Vec<Rc<Shard>> {
+    let facts = Arc::new(NodeFacts {
         node_id: NodeId(1),
         host: "broker.example".into(),
         port: 9_999,
         cluster_id: "c".into(),
         dirs: DataDirs::of_one(DataDir::open(folder).await.unwrap()),
-        base_config: (*view.config).clone(),
+        base_config: (*placed_on(count, image.clone()).config).clone(),
         next_id: AtomicU64::new(1),
         max_connections: Arc::default(),
+    });
+    let (boxes, pool) = (Mailboxes::new(count), ChunkPool::new(8 << 20));
+    let make = |index: usize| {
+        let mut log_config = LogShardConfig::new(index as u16, pool.clone());
+        log_config.io_bytes = 2 << 20;
+        let (post, log) = (Post::new(boxes.clone(), index), LogShard::new(log_config));
+        let view = placed_on(count, image.clone());
+        let shard = Shard::new(ShardParts { index, facts: facts.clone(), post, log, cluster: None, view });
+        shard.serve();
+        shard
     };
-    let mut log_config = LogShardConfig::new(0, ChunkPool::new(8 << 20));
-    log_config.io_bytes = 2 << 20;
-    let (post, log) = (Post::new(Mailboxes::new(1), 0), LogShard::new(log_config));
-    let shard = Shard::new(ShardParts { index: 0, facts: Arc::new(facts), post, log, cluster: None, view });
-    shard.serve();
-    shard
+    (0..count).map(make).collect()
+}
+
+async fn stop(shards: &[Rc<Shard>]) {
+    for shard in shards {
+        shard.begin_stop();
+        shard.log.stop_clean().await.unwrap();
+    }
+    shards[0].facts.dirs.metadata().close_clean().await.unwrap();
 }
 
 /// The answer's session and, for each topic in it, its name and its partitions' codes.
@@ -118,13 +142,139 @@ fn a_topic_that_is_gone_keeps_its_name_in_the_session_and_can_be_forgotten() {
             assert_eq!(fetch(&shard, forget).await, (0, second, Vec::new()));
             assert_eq!(fetch(&shard, request((second, 2), &[])).await, (0, second, Vec::new()), "and goes on");
 
-            shard.begin_stop();
-            shard.log.stop_clean().await.unwrap();
-            shard.facts.dirs.metadata().close_clean().await.unwrap();
+            stop(&[shard]).await;
         }
     });
 }
 
 fn delete(name: &str) -> Command {
     Command::DeleteTopic { id: test_support::topic_id(name) }
+}
+
+/// A topic of two partitions, one on each of two shards, and what a Fetch on the first shard asks of them.
+struct Pair {
+    shards: Vec<Rc<Shard>>,
+    planned: Vec<Planned>,
+    _folder: TempDir,
+}
+
+impl Pair {
+    async fn new() -> Pair {
+        let folder = TempDir::new("fetch-pair");
+        let image = test_support::with_topic(&test_support::cluster(1), "pair", 2, &[]);
+        let shards = shards(2, folder.path(), image).await;
+        let mut keys = [0, 1]
+            .map(|index| PartitionKey { topic_id: test_support::topic_id("pair"), partition: PartitionIndex(index) });
+        keys.sort_by_key(|key| shards[0].view().placement.shard_of(*key));
+        let plan = |(slot, &key): (usize, &PartitionKey)| {
+            assert_eq!(shards[0].view().placement.shard_of(key), Some(slot));
+            let part = FetchPart {
+                slot,
+                key,
+                offset: Offset(0),
+                current_leader_epoch: -1,
+                last_fetched_epoch: -1,
+                max_bytes: 1 << 20,
+            };
+            Planned { key, name: None, part: Ok(part) }
+        };
+        let planned = keys.iter().enumerate().map(plan).collect();
+        let pair = Pair { shards, planned, _folder: folder };
+        // Both are open from here on.
+        pair.fetch(1, 0).await;
+        pair
+    }
+
+    /// Bytes by partition, whether the waits were kept, and the messages it took, there and back.
+    async fn fetch(&self, min_bytes: i32, wait_ms: i64) -> (Vec<usize>, bool, (u64, u64)) {
+        let hops = || (self.shards[0].post.hops(), self.shards[1].post.hops());
+        let before = hops();
+        let want = Want::new(min_bytes, 1 << 20, clock::now_ms() + wait_ms);
+        let (results, kept) = Rounds::new(&self.shards[0], &self.planned, true).run(want).await;
+        let now = hops();
+        assert!(results.iter().all(|result| result.error_code == 0), "{results:?}");
+        let bytes = results.iter().map(|result| result.bytes).collect();
+        (bytes, kept.is_some(), (now.0 - before.0, now.1 - before.1))
+    }
+
+    /// One record for the partition of this shard, acknowledged.
+    async fn produce(&self, owner: usize) {
+        let batch = BatchBuilder::new().record(clock::wall_ms(), None, Some(b"news")).finish();
+        let part = ProducePart { slot: 0, key: self.planned[owner].key, batch: batch.into() };
+        let mail = ProduceMail { parts: vec![part], acks: -1, timeout_ms: 10_000 };
+        let answer = self.shards[owner].post.call(owner, ShardRequest::Produce(mail)).await;
+        let Some(ShardReply::Produce(results)) = answer else { unreachable!("produce mail has such an answer") };
+        assert_eq!(results[0].error_code, 0);
+    }
+
+    /// A Fetch that waits, with a record for the partition of this shard once it does.
+    async fn fetch_and_produce(&self, min_bytes: i32, owner: usize) -> (Vec<usize>, bool, (u64, u64)) {
+        let produce = async {
+            while self.shards.iter().any(|shard| shard.awaits.waiting() == 0) {
+                clock::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            self.produce(owner).await;
+        };
+        let (fetched, ()) = futures_lite::future::zip(self.fetch(min_bytes, 60_000), produce).await;
+        fetched
+    }
+}
+
+fn with_pair<F: Future<Output = ()>>(test: impl Fn(Rc<Pair>) -> F + Clone + Send + 'static) {
+    runtime::testing::run(move || {
+        let test = test.clone();
+        async move {
+            let pair = Rc::new(Pair::new().await);
+            test(pair.clone()).await;
+            assert!(pair.shards.iter().all(|shard| shard.awaits.waiting() == 0), "no wait outlives its fetch");
+            stop(&pair.shards).await;
+        }
+    });
+}
+
+#[test]
+fn news_of_another_shard_cost_a_message_each_way() {
+    with_pair(|pair| async move {
+        let (bytes, kept, hops) = pair.fetch_and_produce(1, 1).await;
+        assert!(bytes[0] == 0 && bytes[1] > 0 && !kept, "{bytes:?}");
+        assert_eq!(hops, (1, 1));
+    });
+}
+
+#[test]
+fn news_of_the_own_shard_call_the_others_off() {
+    with_pair(|pair| async move {
+        let (bytes, kept, hops) = pair.fetch_and_produce(1, 0).await;
+        assert!(bytes[0] > 0 && bytes[1] == 0 && !kept, "{bytes:?}");
+        assert_eq!(hops, (2, 1), "the question and its end, one answer");
+    });
+}
+
+#[test]
+fn what_is_there_comes_at_once_from_everyone() {
+    with_pair(|pair| async move {
+        pair.produce(0).await;
+        pair.produce(1).await;
+        let (bytes, _, hops) = pair.fetch(1, 60_000).await;
+        assert!(bytes[0] > 0 && bytes[1] > 0, "{bytes:?}");
+        assert_eq!(hops, (1, 1), "nobody is called off");
+    });
+}
+
+#[test]
+fn silence_until_the_deadline_keeps_all_waits() {
+    with_pair(|pair| async move {
+        let (bytes, kept, hops) = pair.fetch(1, 20).await;
+        assert_eq!((bytes, kept, hops), (vec![0, 0], true, (1, 1)));
+    });
+}
+
+#[test]
+fn who_wants_more_than_a_byte_reads_again_until_there_is_enough() {
+    with_pair(|pair| async move {
+        pair.produce(0).await;
+        let one = pair.fetch(1, 0).await.0[0];
+        let (bytes, ..) = pair.fetch_and_produce(one as i32 + 1, 1).await;
+        assert_eq!(bytes, [one, one]);
+    });
 }

@@ -9,14 +9,17 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use model::{Offset, PartitionKey};
+use replica::Replica;
+use runtime::sync::Subscription;
 use runtime::{Notify, Responder, clock, sync};
 
 use super::Shard;
 use crate::limits::{KEPT_AWAIT_MS, SESSION_PARTITIONS_PER_SHARD};
-use crate::mail::{AwaitMail, ShardReply, ShardRequest};
+use crate::mail::{AwaitMail, FetchWait, ShardReply, ShardRequest};
 
 /// One wait, running or kept.
-struct Await {
+pub(super) struct Await {
     /// Partitions pass their events on to it.
     news: Rc<Notify>,
     /// Version of `news` before which nothing was new.
@@ -35,6 +38,11 @@ impl Await {
         self.is_over.set(true);
         self.over.notify();
         self.news.notify();
+    }
+
+    /// It was called off, or nobody comes back for it.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.get()
     }
 
     async fn ended(&self) {
@@ -65,6 +73,12 @@ impl Awaits {
         }
     }
 
+    /// How many wait, apart from those that are kept.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.running.borrow().values().filter(|one| one.is_waiting.get()).count()
+    }
+
     fn end_kept(&self, which: impl Fn(&Await) -> bool) {
         let tickets: Vec<u64> = {
             let running = self.running.borrow();
@@ -84,18 +98,18 @@ impl Awaits {
         self.end_kept(|_| true);
     }
 
-    fn begin(&self, mail: &AwaitMail) -> Rc<Await> {
+    pub(super) fn begin(&self, ticket: u64, partitions: usize) -> Rc<Await> {
         let one = Rc::new(Await {
             news: Rc::new(Notify::new()),
             armed: Cell::new(0),
-            partitions: mail.parts.len(),
+            partitions,
             view: self.view.get(),
             is_waiting: Cell::new(true),
             last_used_ms: Cell::new(clock::now_ms()),
             is_over: Cell::new(false),
             over: Notify::new(),
         });
-        self.running.borrow_mut().insert(mail.ticket, one.clone());
+        self.running.borrow_mut().insert(ticket, one.clone());
         one
     }
 
@@ -110,66 +124,94 @@ impl Awaits {
         Some(one)
     }
 
-    /// After a deadline without news: whether it stays for the next request.
-    fn keep(&self, one: &Await) -> bool {
+    /// After a deadline without news: whether it stays for the next request. Where it does, [`Awaits::until_taken_back`] is
+    /// to follow.
+    pub(super) fn keep(&self, one: &Await) -> bool {
+        let has_room = self.kept.get() + one.partitions <= SESSION_PARTITIONS_PER_SHARD;
+        self.keep_again(one) && has_room
+    }
+
+    /// The same of one that was kept before.
+    fn keep_again(&self, one: &Await) -> bool {
         let stays = !one.is_over.get() && one.view == self.view.get();
         one.is_waiting.set(false);
         one.last_used_ms.set(clock::now_ms());
         stays
     }
+
+    /// Counts what is kept until nobody comes back for it any more.
+    pub(super) async fn until_taken_back(&self, one: &Await) {
+        self.kept.set(self.kept.get() + one.partitions);
+        one.ended().await;
+        self.kept.set(self.kept.get() - one.partitions);
+    }
+}
+
+/// Partitions that a wait watches, each from an offset on.
+pub(super) type Watched = Vec<(Rc<Replica>, Offset)>;
+
+/// Resolves to whether there is news, or the wait was called off, before the deadline. The subscriptions are as of its end.
+pub(super) async fn news<'a>(
+    one: &Await,
+    watched: &'a Watched,
+    deadline_ms: i64,
+    subscriptions: &mut Vec<Subscription<'a>>,
+) -> bool {
+    loop {
+        one.armed.set(one.news.version());
+        if one.is_over() || watched.iter().any(|(replica, offset)| replica.has_news_for(*offset)) {
+            return true;
+        }
+        let subscribe = |(replica, _): &'a (Rc<Replica>, Offset)| replica.log().durable_advanced().subscribe(&one.news);
+        *subscriptions = watched.iter().map(subscribe).collect();
+        if sync::before(deadline_ms, one.news.changed_since(one.armed.get())).await.is_none() {
+            return false;
+        }
+    }
 }
 
 impl Shard {
     pub(super) fn on_await(self: Rc<Self>, mail: AwaitMail, responder: Responder<ShardRequest, ShardReply>) {
+        let wait = mail.wait;
         if mail.parts.is_empty() {
-            return self.on_await_again(&mail, responder);
+            return self.on_await_again(wait, responder);
         }
-        let one = self.awaits.begin(&mail);
+        let one = self.awaits.begin(wait.ticket, mail.parts.len());
         runtime::spawn("await news", async move {
-            let mut replicas = Vec::with_capacity(mail.parts.len());
-            for &(key, offset) in &mail.parts {
-                if let Ok(replica) = self.partition(key).await {
-                    replicas.push((replica, offset));
-                }
-            }
-            // One that cannot be opened has an error to tell, which no event announces.
-            let keep = mail.keep && replicas.len() == mail.parts.len();
+            let watched = self.watched(mail.parts.iter().copied()).await;
             let mut subscriptions = Vec::new();
-            let found = loop {
-                one.armed.set(one.news.version());
-                if one.is_over.get() || replicas.iter().any(|(replica, offset)| replica.has_news_for(*offset)) {
-                    break true;
-                }
-                subscriptions = (replicas.iter())
-                    .map(|(replica, _)| replica.log().durable_advanced().subscribe(&one.news))
-                    .collect();
-                if sync::before(mail.deadline_ms, one.news.changed_since(one.armed.get())).await.is_none() {
-                    break false;
-                }
-            };
-            let room = self.awaits.kept.get() + one.partitions <= SESSION_PARTITIONS_PER_SHARD;
-            let kept = !found && keep && room && self.awaits.keep(&one);
+            let found = news(&one, &watched, wait.deadline_ms, &mut subscriptions).await;
+            // One that cannot be opened has an error to tell, which no event announces.
+            let kept = !found && wait.keep && watched.len() == mail.parts.len() && self.awaits.keep(&one);
             responder.send(ShardReply::Awaited { news: found, kept });
             if kept {
-                self.awaits.kept.set(self.awaits.kept.get() + one.partitions);
-                one.ended().await;
-                self.awaits.kept.set(self.awaits.kept.get() - one.partitions);
+                self.awaits.until_taken_back(&one).await;
             }
             drop(subscriptions);
-            self.awaits.cancel(mail.ticket);
+            self.awaits.cancel(wait.ticket);
         });
     }
 
-    fn on_await_again(self: Rc<Self>, mail: &AwaitMail, responder: Responder<ShardRequest, ShardReply>) {
-        let Some(one) = self.awaits.resume(mail.ticket) else {
+    /// Those that can be opened.
+    pub(super) async fn watched(self: &Rc<Self>, parts: impl Iterator<Item = (PartitionKey, Offset)>) -> Watched {
+        let mut watched = Vec::with_capacity(parts.size_hint().0);
+        for (key, offset) in parts {
+            if let Ok(replica) = self.partition(key).await {
+                watched.push((replica, offset));
+            }
+        }
+        watched
+    }
+
+    fn on_await_again(self: Rc<Self>, wait: FetchWait, responder: Responder<ShardRequest, ShardReply>) {
+        let Some(one) = self.awaits.resume(wait.ticket) else {
             return responder.send(ShardReply::Awaited { news: true, kept: false });
         };
-        let (ticket, deadline_ms) = (mail.ticket, mail.deadline_ms);
         runtime::spawn("await news again", async move {
-            let news = sync::before(deadline_ms, one.news.changed_since(one.armed.get())).await.is_some();
-            let kept = !news && self.awaits.keep(&one);
+            let news = sync::before(wait.deadline_ms, one.news.changed_since(one.armed.get())).await.is_some();
+            let kept = !news && self.awaits.keep_again(&one);
             if !kept {
-                self.awaits.cancel(ticket);
+                self.awaits.cancel(wait.ticket);
             }
             responder.send(ShardReply::Awaited { news, kept });
         });

@@ -5,46 +5,93 @@ use std::rc::Rc;
 use log::Slice;
 use model::{ErrorCode, LeaderEpoch, Offset, PartitionKey};
 use replica::{FetchLimits, Replica, ReplicaError};
-use runtime::{Responder, sync};
+use runtime::{Responder, clock, sync};
 
-use super::Shard;
-use crate::limits::{FETCH_BYTES_PER_SHARD, FETCH_READS_AT_ONCE, FETCH_REST_BYTES, FETCH_REST_PART, FETCH_SHARE_BYTES};
+use super::{Shard, awaits};
+use crate::limits::{
+    FETCH_BYTES_PER_SHARD, FETCH_PAUSE, FETCH_READS_AT_ONCE, FETCH_REST_BYTES, FETCH_REST_PART, FETCH_SHARE_BYTES,
+};
 use crate::mail::{FetchMail, FetchPart, FetchResult, RecordSlice, ShardReply, ShardRequest};
 
 impl Shard {
+    /// Reads, and where that gives nothing and the mail says so, waits for news and reads again: a consumer that is at the end
+    /// costs one message each way.
     pub(super) fn on_fetch(self: Rc<Self>, mail: FetchMail, responder: Responder<ShardRequest, ShardReply>) {
+        // Known before the next mail, which may call it off, is looked at.
+        let waits = mail.wait.map(|wait| (wait, self.awaits.begin(wait.ticket, mail.parts.len())));
         runtime::spawn("fetch", async move {
-            let mut results = Vec::with_capacity(mail.parts.len());
-            let budget = mail.max_bytes.min(FETCH_BYTES_PER_SHARD);
-            let worth_a_read = (budget / FETCH_REST_PART).min(FETCH_REST_BYTES);
-            let mut left = budget;
-            let mut any = false;
-            let mut to_read = Vec::new();
-            for part in &mail.parts {
-                match self.partitions.get(part.key).and_then(|replica| at_the_end(&replica, part)) {
-                    Some(nothing) => results.push(nothing),
-                    None => to_read.push(*part),
+            let Some((wait, one)) = waits else {
+                let results = self.read_parts(&mail).await;
+                return responder.send(ShardReply::Fetch { results, kept: false });
+            };
+            let mut found = false;
+            loop {
+                let results = self.read_parts(&mail).await;
+                let late = found && clock::now_ms() >= wait.deadline_ms;
+                if late || one.is_over() || results.iter().any(FetchResult::is_news) {
+                    self.awaits.cancel(wait.ticket);
+                    return responder.send(ShardReply::Fetch { results, kept: false });
                 }
+                if found {
+                    // News that a read does not find would turn this into a spin.
+                    clock::sleep(FETCH_PAUSE).await;
+                }
+                let watched = self.watched(mail.parts.iter().map(|part| (part.key, part.offset))).await;
+                let mut subscriptions = Vec::new();
+                found = watched.len() < mail.parts.len()
+                    || awaits::news(&one, &watched, wait.deadline_ms, &mut subscriptions).await;
+                if found {
+                    continue;
+                }
+                let kept = wait.keep && self.awaits.keep(&one);
+                responder.send(ShardReply::Fetch { results, kept });
+                if kept {
+                    self.awaits.until_taken_back(&one).await;
+                }
+                drop(subscriptions);
+                return self.awaits.cancel(wait.ticket);
             }
-            // Several disk reads at a time, each up to its share of what is left, or one batch.
-            for wave in to_read.chunks(FETCH_READS_AT_ONCE) {
-                let share = (left / wave.len()).max(FETCH_SHARE_BYTES).min(left);
-                let read = |part: &FetchPart| {
-                    let limits = FetchLimits { max_bytes: part.max_bytes.min(share), min_one_batch: !any };
-                    self.fetch_one(*part, limits)
-                };
-                for result in sync::all(wave.iter().map(read).collect()).await {
-                    any |= result.bytes > 0;
-                    left = left.saturating_sub(result.bytes);
-                    results.push(result);
-                }
-                // Others get their turn in the next fetch, with reads that are worth it: often no batch would fit.
-                if any && left < worth_a_read {
-                    left = 0;
-                }
-            }
-            responder.send(ShardReply::Fetch(results));
         });
+    }
+
+    /// Whether a read of these partitions, which are this shard's, would find something: at once, as far as they are open.
+    pub(crate) fn has_news(&self, parts: &[FetchPart]) -> bool {
+        let has_some =
+            |part: &FetchPart| self.partitions.get(part.key).is_some_and(|replica| !is_at_the_end(&replica, part));
+        parts.iter().any(has_some)
+    }
+
+    async fn read_parts(self: &Rc<Self>, mail: &FetchMail) -> Vec<FetchResult> {
+        let mut results = Vec::with_capacity(mail.parts.len());
+        let budget = mail.max_bytes.min(FETCH_BYTES_PER_SHARD);
+        let worth_a_read = (budget / FETCH_REST_PART).min(FETCH_REST_BYTES);
+        let mut left = budget;
+        let mut any = false;
+        let mut to_read = Vec::new();
+        for part in &mail.parts {
+            match self.partitions.get(part.key).and_then(|replica| at_the_end(&replica, part)) {
+                Some(nothing) => results.push(nothing),
+                None => to_read.push(*part),
+            }
+        }
+        // Several disk reads at a time, each up to its share of what is left, or one batch.
+        for wave in to_read.chunks(FETCH_READS_AT_ONCE) {
+            let share = (left / wave.len()).max(FETCH_SHARE_BYTES).min(left);
+            let read = |part: &FetchPart| {
+                let limits = FetchLimits { max_bytes: part.max_bytes.min(share), min_one_batch: !any };
+                self.fetch_one(*part, limits)
+            };
+            for result in sync::all(wave.iter().map(read).collect()).await {
+                any |= result.bytes > 0;
+                left = left.saturating_sub(result.bytes);
+                results.push(result);
+            }
+            // Others get their turn in the next fetch, with reads that are worth it: often no batch would fit.
+            if any && left < worth_a_read {
+                left = 0;
+            }
+        }
+        results
     }
 
     async fn fetch_one(self: &Rc<Self>, part: FetchPart, limits: FetchLimits) -> FetchResult {
@@ -55,18 +102,20 @@ impl Shard {
     }
 }
 
-/// The answer for a fetcher that has everything there is, without any wait: most partitions of most fetches.
+/// Whether the fetcher has everything there is, and nothing is to be said to it.
+fn is_at_the_end(replica: &Replica, part: &FetchPart) -> bool {
+    let has_all = part.offset == replica.high_watermark() && part.offset >= replica.log().log_start_offset();
+    has_all && replica.check_epoch(part.current_leader_epoch).is_ok() && diverging(replica, part).is_none()
+}
+
+/// The answer for such a fetcher, without any wait: most partitions of most fetches.
 fn at_the_end(replica: &Replica, part: &FetchPart) -> Option<FetchResult> {
-    let (high_watermark, log_start_offset) = (replica.high_watermark(), replica.log().log_start_offset());
-    let has_all = part.offset == high_watermark && part.offset >= log_start_offset;
-    if !has_all || replica.check_epoch(part.current_leader_epoch).is_err() || diverging(replica, part).is_some() {
-        return None;
-    }
-    let mut nothing = FetchResult::error(part.slot, ErrorCode::None);
-    nothing.high_watermark = high_watermark.0;
-    nothing.last_stable_offset = replica.last_stable_offset().0;
-    nothing.log_start_offset = log_start_offset.0;
-    Some(nothing)
+    is_at_the_end(replica, part).then(|| FetchResult {
+        high_watermark: replica.high_watermark().0,
+        last_stable_offset: replica.last_stable_offset().0,
+        log_start_offset: replica.log().log_start_offset().0,
+        ..FetchResult::error(part.slot, ErrorCode::None)
+    })
 }
 
 async fn fetch_part(replica: &Replica, part: &FetchPart, limits: FetchLimits) -> FetchResult {

@@ -8,7 +8,8 @@
 //! A sync waits behind every byte that the drive was asked for before it: beside 8 MiB of reads some ten milliseconds. So while
 //! anybody in the process writes, reads are small and few at once ([`READ_BESIDE_WRITES`]): a drive serves four of 128 KiB
 //! about as fast as one of a MiB, and a sync gets its turn after half of that. Else they are as large as one operation may
-//! be, which costs less.
+//! be, which costs less. The same goes for writes that nobody waits for ([`CALM_WRITE`]): the destager's, while its journal has
+//! memory for what comes.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -20,7 +21,7 @@ use runtime::clock;
 use runtime::sync::{Budget, BudgetGuard};
 
 use crate::limits::{
-    BLOCK, IO_MAX, QUEUE_DEPTH, QUEUE_DEPTH_MAX, READ_BATCHES, READ_BESIDE_WRITES, READS_BESIDE_WRITES,
+    BLOCK, CALM_WRITES, IO_MAX, QUEUE_DEPTH, QUEUE_DEPTH_MAX, READ_BATCHES, READ_BESIDE_WRITES, READS_BESIDE_WRITES,
     READS_GIVE_WAY_MS, STALL_MIN_US, STALL_TELL_MS, STALL_TIMES,
 };
 
@@ -84,6 +85,17 @@ pub(crate) enum Operation {
     /// Of this many bytes.
     Write(usize),
     Sync,
+    /// A write of this many bytes and its sync as one.
+    DurableWrite(usize),
+}
+
+impl Operation {
+    fn bytes(self) -> usize {
+        match self {
+            Operation::Write(len) | Operation::DurableWrite(len) => len,
+            Operation::Sync => 0,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -95,6 +107,8 @@ pub(crate) struct Device {
     writes: WriteClock,
     /// Bytes of reads beside writes.
     reads: Rc<Budget>,
+    /// Bytes of writes that have time.
+    calm: Rc<Budget>,
     /// Counted apart from the slots, so that a slot that is not waited for shows.
     in_flight: Cell<usize>,
     stats: Cell<DeviceStats>,
@@ -107,9 +121,9 @@ impl Device {
         assert!(write.is_multiple_of(BLOCK) && (BLOCK..=IO_MAX).contains(&write), "a write is whole blocks: {write}");
         assert!((1..=QUEUE_DEPTH_MAX).contains(&limits.queue_depth), "a depth in bounds: {}", limits.queue_depth);
         let slots = Budget::new(limits.queue_depth);
-        let reads = Budget::new(READS_BESIDE_WRITES);
+        let (reads, calm) = (Budget::new(READS_BESIDE_WRITES), Budget::new(CALM_WRITES));
         let (stats, told) = (Cell::default(), RefCell::default());
-        Device { limits, slots, memory, writes, reads, in_flight: Cell::new(0), stats, told }
+        Device { limits, slots, memory, writes, reads, calm, in_flight: Cell::new(0), stats, told }
     }
 
     pub fn limits(&self) -> DeviceLimits {
@@ -128,8 +142,7 @@ impl Device {
 
     /// The same without waiting for a slot: the journal's own, for which many partitions wait and of which there are few.
     pub async fn run_apart<T>(&self, folder: &Path, operation: Operation, work: impl Future<Output = T>) -> T {
-        let bytes = if let Operation::Write(len) = operation { len } else { 0 };
-        let _memory = self.memory.take(bytes).await;
+        let _memory = self.memory.take(operation.bytes()).await;
         let _counted = self.begins(operation);
         let Some(limit_us) = self.limits.stall_after_us else { return work.await };
         let began_ns = clock::now_ns();
@@ -160,6 +173,11 @@ impl Device {
         if self.is_written_to() { Some(self.reads.take(bytes).await) } else { None }
     }
 
+    /// Waits for the turn of a write that has time, which ends when what is returned goes.
+    pub async fn calm_turn(&self, bytes: usize) -> BudgetGuard {
+        self.calm.take(bytes).await
+    }
+
     /// Does `work`, one direct read of so many bytes, in its turn. What is larger than one operation is read by several, one
     /// after the other.
     pub async fn read<T>(&self, bytes: usize, work: impl Future<Output = T>) -> T {
@@ -172,13 +190,9 @@ impl Device {
     fn begins(&self, operation: Operation) -> InFlight<'_> {
         self.writes.note();
         let mut stats = self.stats.get();
-        match operation {
-            Operation::Write(len) => {
-                stats.writes += 1;
-                stats.largest_write_bytes = stats.largest_write_bytes.max(len);
-            }
-            Operation::Sync => stats.syncs += 1,
-        }
+        stats.writes += u64::from(!matches!(operation, Operation::Sync));
+        stats.syncs += u64::from(!matches!(operation, Operation::Write(_)));
+        stats.largest_write_bytes = stats.largest_write_bytes.max(operation.bytes());
         self.in_flight.set(self.in_flight.get() + 1);
         stats.most_in_flight = stats.most_in_flight.max(self.in_flight.get());
         self.stats.set(stats);

@@ -30,6 +30,9 @@ pub const ROUND_ENTRIES: usize = 2 * ROUND_PARTITIONS;
 pub const JOURNAL_AFTER: u32 = if SMALL { 3 } else { 64 };
 /// Largest round of the journal, in bytes.
 pub const ROUND_BYTES: u64 = if SMALL { 64 << 10 } else { 4 << 20 };
+/// Largest round that is written and synced as one operation: the next one waits for both, which with more than this would
+/// cost more than the step between them.
+pub const ROUND_AT_ONCE: u64 = if SMALL { 16 << 10 } else { 64 << 10 };
 /// Files of a journal's ring, and the length of each, that a start reads at all: into memory, one ring after the other.
 pub const RING_FILES_MAX: usize = 1024;
 pub const RING_FILE_MAX: u64 = 1 << 30;
@@ -37,6 +40,9 @@ pub const RING_FILE_MAX: u64 = 1 << 30;
 pub const LOOK_ROUNDS: usize = 1 << 20;
 /// Partitions that move from the journal to their segments at a time.
 pub const DESTAGE_LANES: usize = 8;
+/// A write of theirs while there is memory for what comes, and all that a shard has under way: a round's sync waits for them.
+pub const CALM_WRITE: usize = if SMALL { 8 << 10 } else { 128 << 10 };
+pub const CALM_WRITES: usize = 2 * CALM_WRITE;
 /// Partitions in one round of that.
 pub const DESTAGE_ROUND: usize = 32;
 /// Reads of the drive while somebody writes: bytes of one and of all that a shard has under way. One is at least so many

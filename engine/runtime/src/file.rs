@@ -89,11 +89,25 @@ impl DirectFile {
         if parts.iter().all(|part| part.is_empty()) {
             return Ok(());
         }
+        self.write_gathered(parts, position, 0).await
+    }
+
+    /// As [`DirectFile::write_piece`], and durable when it is done: in one operation, which a drive that can does as one too.
+    /// Nothing is said of other writes to the file.
+    pub async fn write_piece_durably(&self, parts: &[&[u8]], position: u64) -> Result<(), IoError> {
+        assert!(position.is_multiple_of(BLOCK as u64), "direct writes begin at a block");
+        assert!(parts.iter().any(|part| !part.is_empty()), "nothing has no place to be durable at");
+        faults::check(Operation::Sync, "cannot sync", &self.path)?;
+        self.write_gathered(parts, position, libc::RWF_DSYNC).await
+    }
+
+    async fn write_gathered(&self, parts: &[&[u8]], position: u64, flags: i32) -> Result<(), IoError> {
         faults::check(Operation::Write, "cannot write", &self.path)?;
         let buffer = IoBuffer::gather(parts);
         let padded = buffer.len();
         let entry = |(buffer, fd): &mut (IoBuffer, Arc<OwnedFd>)| {
-            opcode::Write::new(Fd(fd.as_raw_fd()), buffer.address(), buffer.len() as u32).offset(position).build()
+            let fd = Fd(fd.as_raw_fd());
+            opcode::Write::new(fd, buffer.address(), buffer.len() as u32).offset(position).rw_flags(flags).build()
         };
         // SAFETY: the entry names the buffer, whole, and a descriptor that stays open.
         let (written, _) = unsafe { driver::begin((buffer, self.fd.clone()), entry) }.await;

@@ -67,6 +67,12 @@ impl Journal {
         self.pinned.get() > self.config.memory_bytes
     }
 
+    /// Whether what is written out is waited for, or soon will be.
+    pub fn hurries(&self) -> bool {
+        let waited_for = self.waits_for_memory.get() || !self.waiting.borrow().is_empty();
+        waited_for || self.pinned.get() > self.config.memory_bytes / 4 * 3 || self.state.get() != State::Ready
+    }
+
     pub(super) fn write_out_early(&self) {
         if self.pinned.get() > self.config.memory_bytes / 2 {
             self.write_out();

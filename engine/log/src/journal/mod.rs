@@ -128,7 +128,7 @@ pub struct JournalStats {
     /// Times that a partition was asked to write its segment so that a file comes free.
     pub destages: u64,
     pub ring: RingStats,
-    /// How long the syncs of rounds took.
+    /// How long the syncs of rounds took, with the write where that is one operation.
     pub syncs: Latencies,
 }
 

@@ -1,6 +1,7 @@
 //! The loop that makes rounds. A round begins as soon as the one before is written, with all that came meanwhile: a lone
-//! batch leaves at once, and under load rounds grow as the device sets the pace. The sync of a round runs beside the
-//! write of the next; syncs are never under way together, so that rounds become durable in order.
+//! batch leaves at once, and under load rounds grow as the device sets the pace. A small round with no other before it is
+//! written and synced as one operation; the sync of any other runs beside the write of the next. Syncs are never under way
+//! together, so that rounds become durable in order.
 //!
 //! Nothing is acknowledged before its round's sync: [`PartitionLog::journal_synced`].
 
@@ -15,7 +16,7 @@ use super::{Journal, State, Void};
 use crate::device::Operation;
 use crate::error::LogError;
 use crate::figures::timed;
-use crate::limits::{BLOCK, ROUND_BYTES, ROUND_ENTRIES, ROUND_PARTITIONS};
+use crate::limits::{BLOCK, ROUND_AT_ONCE, ROUND_BYTES, ROUND_ENTRIES, ROUND_PARTITIONS};
 use crate::mutants::{Mutant, active};
 use crate::partition::journaled::{Piece, Taken};
 
@@ -45,6 +46,8 @@ struct Flight {
     sequence: u64,
     oldest_lap: u64,
     load: Load,
+    /// Its write was its sync.
+    is_synced: bool,
 }
 
 impl Journal {
@@ -55,8 +58,10 @@ impl Journal {
             if let Some(before) = syncing.take() {
                 before.join().await;
             }
-            if let Some(flight) = flight {
-                syncing = Some(spawn("journal-sync", self.clone().sync_round(flight)));
+            match flight {
+                Some(flight) if flight.is_synced => self.synced(flight),
+                Some(flight) => syncing = Some(spawn("journal-sync", self.clone().sync_round(flight))),
+                None => {}
             }
         }
         if let Some(last) = syncing {
@@ -183,13 +188,17 @@ impl Journal {
         self.previous_crc.set(crc);
         let mut slices = vec![Bytes::from(header)];
         slices.extend(parts.cloned());
-        let written = self.write_slices(&place.file, place.position, slices).await;
+        let (written, is_synced) = if self.goes_at_once(sequence, len) {
+            (self.write_at_once(&place.file, place.position, slices).await, true)
+        } else {
+            (self.write_slices(&place.file, place.position, slices).await, false)
+        };
         let mut stats = self.stats.get();
         stats.rounds += 1;
         stats.payload_bytes += payload as u64;
         stats.written_bytes += len;
         self.stats.set(stats);
-        let flight = Flight { file: place.file, sequence, oldest_lap: place.oldest_lap, load };
+        let flight = Flight { file: place.file, sequence, oldest_lap: place.oldest_lap, load, is_synced };
         match written {
             Ok(()) if self.state.get() != State::Broken => {
                 flight.load.pieces.iter().for_each(|piece| piece.log.journal_wrote(piece));
@@ -221,6 +230,20 @@ impl Journal {
         }
     }
 
+    /// Whether this round is written and synced as one operation. The mutants tell one from the other.
+    fn goes_at_once(&self, sequence: u64, len: u64) -> bool {
+        let alone = self.synced_through.get() + 1 == sequence;
+        let most = ROUND_AT_ONCE.min(self.device.limits().write_max_bytes as u64);
+        alone && len <= most && !active(Mutant::JournalAnswersBeforeSync) && !active(Mutant::JournalSyncLeftOut)
+    }
+
+    async fn write_at_once(&self, file: &DirectFile, position: u64, parts: Vec<Bytes>) -> Result<(), LogError> {
+        let len = parts.iter().map(Bytes::len).sum();
+        let slices: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+        let write = self.on_device(Operation::DurableWrite(len), file.write_piece_durably(&slices, position));
+        Ok(timed(&self.syncs, write).await?)
+    }
+
     /// In pieces of the largest write, all on their way together.
     async fn write_slices(&self, file: &DirectFile, position: u64, slices: Vec<Bytes>) -> Result<(), LogError> {
         let most = self.device.limits().write_max_bytes;
@@ -242,11 +265,16 @@ impl Journal {
         } else {
             timed(&self.syncs, self.on_device(Operation::Sync, flight.file.fdatasync())).await
         };
+        match synced {
+            Ok(()) => self.synced(flight),
+            Err(error) => self.broke(Some(&error.into()), flight),
+        }
+    }
+
+    /// A round is on the device for good, and so are those before it.
+    fn synced(self: &Rc<Self>, flight: Flight) {
         if self.state.get() == State::Broken {
             return self.broke(None, flight);
-        }
-        if let Err(error) = synced {
-            return self.broke(Some(&error.into()), flight);
         }
         self.synced_through.set(flight.sequence);
         self.counted_from.set(flight.oldest_lap);

@@ -19,7 +19,8 @@ use crate::error::LogError;
 use crate::format::names::{FileKind, METADATA_FILE};
 use crate::format::partition_metadata;
 use crate::limits::{
-    BLOCK, INDEX_TAIL_ENTRIES, MAX_SEGMENT, PREALLOCATE_MAX, PREALLOCATE_MIN, RECOVERY_POINT_BYTES, SMALL_FILE,
+    BLOCK, CALM_WRITE, INDEX_TAIL_ENTRIES, MAX_SEGMENT, PREALLOCATE_MAX, PREALLOCATE_MIN, RECOVERY_POINT_BYTES,
+    SMALL_FILE,
 };
 use crate::mutants::{Mutant, active};
 use crate::reserve::Grant;
@@ -210,7 +211,7 @@ impl PartitionLog {
         self.cut_leftovers(&file, job).await.map_err(before_write)?;
         self.reserve(&file, job).await.map_err(before_write)?;
         self.full.set(false);
-        self.write_range(&file, job).await.map_err(Failure::Poison)?;
+        self.write_range(&file, job, way).await.map_err(Failure::Poison)?;
         self.shard.committer_of(way).tally().wrote(job.to - job.from, job.to.saturating_sub(job.from.max(job.taken)));
         let mut written = Written { log: self.clone(), new_folder_in, file, job, way };
         if let Some(parent) = written.new_folder_in.take_if(|_| job.draining) {
@@ -333,23 +334,31 @@ impl PartitionLog {
         Err(LogError::Full(dir.reserve().refusal(needed - allocated).into()))
     }
 
-    /// In pieces of the largest write, as many at once as the drive is given.
-    async fn write_range(&self, file: &DirectFile, job: Job) -> Result<(), LogError> {
+    /// In pieces of the largest write, as many at once as the drive is given; one after the other and small where there is time.
+    async fn write_range(&self, file: &DirectFile, job: Job, way: Way) -> Result<(), LogError> {
         let limits = self.shard.device.limits();
         let from = job.from / BLOCK * BLOCK;
         let pieces = (job.to - from).div_ceil(limits.write_max_bytes as u64);
         let next = Cell::new(from);
-        let lanes = (limits.queue_depth as u64).min(pieces);
-        all((0..lanes).map(|_| self.write_lane(file, job, &next)).collect()).await.into_iter().collect()
+        let lanes = if self.has_time(way) { 1 } else { (limits.queue_depth as u64).min(pieces) };
+        all((0..lanes).map(|_| self.write_lane(file, job, way, &next)).collect()).await.into_iter().collect()
+    }
+
+    /// Whether nobody waits for this way's writes.
+    fn has_time(&self, way: Way) -> bool {
+        way == Way::Destage && self.journal.as_ref().is_some_and(|journal| !journal.hurries())
     }
 
     /// Takes pieces until none is left. A failure ends the other lanes too, after the piece each has.
-    async fn write_lane(&self, file: &DirectFile, job: Job, next: &Cell<u64>) -> Result<(), LogError> {
-        let (piece, end) = (self.shard.device.limits().write_max_bytes as u64, job.to);
+    async fn write_lane(&self, file: &DirectFile, job: Job, way: Way, next: &Cell<u64>) -> Result<(), LogError> {
+        let (largest, end) = (self.shard.device.limits().write_max_bytes, job.to);
         while next.get() < end {
+            let calm = self.has_time(way);
+            let piece = if calm { largest.min(CALM_WRITE) } else { largest };
             let from = next.get();
-            let to = (from + piece).min(end);
+            let to = (from + piece as u64).min(end);
             next.set(to);
+            let _turn = if calm { Some(self.shard.device.calm_turn((to - from) as usize).await) } else { None };
             let written = match self.parts(file, job.segment_base, from, to).await {
                 Ok(parts) => self.write_piece(file, from, parts).await,
                 Err(error) => Err(error),

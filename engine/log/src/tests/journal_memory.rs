@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::limits::BLOCK;
+use crate::limits::{BLOCK, CALM_WRITE};
 
 const MEMORY: u64 = 32 << 10;
 
@@ -50,6 +50,34 @@ fn what_is_written_for_memorys_sake_is_not_synced_before_the_ring_asks() {
         let node = start(folder.path()).await;
         let log = node.open("t", LogConfig::default()).await;
         assert_eq!(log.log_end_offset().0, end);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn what_has_time_is_written_in_pieces_that_a_sync_can_wait_for() {
+    runtime::testing::run(|| async {
+        let folder = runtime::testing::TempDir::new("log-journal-memory");
+        let memory_bytes = 48 * CALM_WRITE as u64;
+        // Its one file is there when counting begins.
+        let node = Node::start_with(folder.path(), |config| {
+            config.journal =
+                Some(JournalConfig { file_bytes: 16 << 20, files_max: 1, memory_bytes, ..small_journal() });
+        })
+        .await;
+        let log = node.open("t", LogConfig::default()).await;
+        fill(&node, &log, 0).await;
+        let before = node.shard.stats();
+        while node.shard.stats().destage.written_bytes < memory_bytes / 4 {
+            put(&log, &batch_of(&[2], 3000)).await;
+            assert!(log.pinned() < memory_bytes / 4 * 3, "it was written out before there was a hurry");
+        }
+        let after = node.shard.stats();
+        assert_eq!(after.journal.files, before.journal.files);
+        let rounds = after.journal.rounds - before.journal.rounds;
+        let writes = after.device.writes - before.device.writes - rounds;
+        let bytes = after.destage.written_bytes - before.destage.written_bytes;
+        assert!(writes >= bytes / CALM_WRITE as u64, "{writes} writes of {bytes} bytes");
         node.stop().await;
     });
 }

@@ -395,6 +395,25 @@ impl Disk {
         Ok(())
     }
 
+    /// Makes durable what the write with this ticket wrote, and nothing else of the file but its length.
+    pub fn sync_written(&mut self, id: InodeId, position: u64, len: usize, ticket: u64) -> io::Result<()> {
+        let file = self.file_mut(id)?;
+        for number in page_range(position, len) {
+            let Some(versions) = file.dirty.get_mut(&number) else { continue };
+            // Somebody's sync had it already, or it was cut away since.
+            let Some(at) = versions.iter().position(|version| version.ticket == ticket) else { continue };
+            if let Some(Version { page: Some(page), .. }) = versions.drain(..=at).next_back() {
+                file.durable.insert(number, page);
+            }
+        }
+        file.dirty.retain(|_, versions| !versions.is_empty());
+        if let Some((_, size)) = file.sizes.iter().rfind(|(at, _)| *at <= ticket) {
+            file.durable_size = *size;
+        }
+        file.sizes.retain(|(at, _)| *at > ticket);
+        Ok(())
+    }
+
     /// A sync that fails. Of what went past the page cache (`direct`) any page got there, or is gone, or still waits on
     /// the device; of what lies in the page cache any page got there, and the others will not be tried again although
     /// whoever reads them sees them: as Linux does it.

@@ -66,10 +66,21 @@ impl DirectFile {
     /// Writes parts one behind the other as one operation of at most [`MAX_IO_BYTES`], padded with zeros.
     pub async fn write_piece(&self, parts: &[&[u8]], position: u64) -> Result<(), IoError> {
         assert!(position.is_multiple_of(BLOCK as u64), "direct writes begin at a block");
-        let mut bytes = parts.concat();
+        let bytes = parts.concat();
         if bytes.is_empty() {
             return Ok(());
         }
+        self.write_padded(bytes, position, false).await
+    }
+
+    /// As [`DirectFile::write_piece`], and durable when it is done. Nothing is said of other writes to the file.
+    pub async fn write_piece_durably(&self, parts: &[&[u8]], position: u64) -> Result<(), IoError> {
+        assert!(position.is_multiple_of(BLOCK as u64), "direct writes begin at a block");
+        assert!(parts.iter().any(|part| !part.is_empty()), "nothing has no place to be durable at");
+        self.write_padded(parts.concat(), position, true).await
+    }
+
+    async fn write_padded(&self, mut bytes: Vec<u8>, position: u64, durably: bool) -> Result<(), IoError> {
         bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
         let (inode, path, len) = (self.inode, self.path.clone(), bytes.len());
         let path_of_write = path.clone();
@@ -93,7 +104,18 @@ impl DirectFile {
                 world.disk.came_back(inode, position, len, ticket);
                 world.note("wrote", [position, len as u64], || format!("{} {position}+{len}", path.display()));
             });
-            Ok(())
+            if !durably {
+                return Ok(());
+            }
+            step_or(Operation::Sync, &path, move |world, fault| match fault {
+                None => world.disk.sync_written(inode, position, len, ticket),
+                Some(error) => {
+                    let upto = world.disk.sequence();
+                    world.disk.sync_in_part(inode, upto, true, &mut world.dice);
+                    Err(error)
+                }
+            })
+            .await
         });
         written.await.map_err(self.fail("cannot write"))
     }

@@ -70,6 +70,35 @@ fn after_a_cut(seed: u64, sync_names: bool) -> Option<Vec<u8>> {
     }
 }
 
+/// Writes a block, then another durably, cuts the power; gives what is there of both.
+fn after_a_durable_write(seed: u64) -> (bool, bool) {
+    let mut simulation = Simulation::new(seed, Config::default());
+    let path = Path::new("/data/file");
+    let ended = simulation.life(async move {
+        fs::create_dir_all(Path::new(FOLDER)).await.unwrap();
+        fs::sync_dir(Path::new("/")).await.unwrap();
+        let file = DirectFile::open(path, OpenMode::Create).await.unwrap();
+        file.preallocate(8192).await.unwrap();
+        file.fdatasync().await.unwrap();
+        fs::sync_dir(Path::new(FOLDER)).await.unwrap();
+        file.write(&[1; 4096], 0).await.unwrap();
+        file.write_piece_durably(&[&[2; 4000], &[2; 96]], 4096).await.unwrap();
+    });
+    assert!(matches!(ended, Ended::Finished(())));
+    simulation.power_cut();
+    match simulation.life(async move { fs::read_if_there(path, 1 << 20).await.unwrap().unwrap() }) {
+        Ended::Finished(found) => (found[..4096] == [1; 4096], found[4096..] == [2; 4096]),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_durable_write_stays_and_says_nothing_of_others() {
+    let found: Vec<(bool, bool)> = (0..100).map(after_a_durable_write).collect();
+    assert!(found.iter().all(|(_, durable)| *durable));
+    assert!(found.iter().any(|(other, _)| *other) && found.iter().any(|(other, _)| !*other));
+}
+
 #[test]
 fn what_was_synced_stays_and_the_rest_may_be_there() {
     let found: Vec<Vec<u8>> = (0..100).map(|seed| after_a_cut(seed, true).unwrap()).collect();

@@ -74,6 +74,8 @@ pub struct DeviceStats {
     pub writes: u64,
     pub syncs: u64,
     pub largest_write_bytes: usize,
+    /// Writes that were their own syncs: they count as both.
+    pub durable_writes: u64,
     /// Writes and syncs in flight at once, at most.
     pub most_in_flight: usize,
     /// Writes and syncs that took longer than [`DeviceLimits::stall_after_us`].
@@ -192,6 +194,7 @@ impl Device {
         let mut stats = self.stats.get();
         stats.writes += u64::from(!matches!(operation, Operation::Sync));
         stats.syncs += u64::from(!matches!(operation, Operation::Write(_)));
+        stats.durable_writes += u64::from(matches!(operation, Operation::DurableWrite(_)));
         stats.largest_write_bytes = stats.largest_write_bytes.max(operation.bytes());
         self.in_flight.set(self.in_flight.get() + 1);
         stats.most_in_flight = stats.most_in_flight.max(self.in_flight.get());

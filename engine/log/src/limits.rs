@@ -30,9 +30,9 @@ pub const ROUND_ENTRIES: usize = 2 * ROUND_PARTITIONS;
 pub const JOURNAL_AFTER: u32 = if SMALL { 3 } else { 64 };
 /// Largest round of the journal, in bytes.
 pub const ROUND_BYTES: u64 = if SMALL { 64 << 10 } else { 4 << 20 };
-/// Largest round that is written and synced as one operation: the next one waits for both, which with more than this would
-/// cost more than the step between them.
-pub const ROUND_AT_ONCE: u64 = if SMALL { 16 << 10 } else { 64 << 10 };
+/// Most bytes that are written and synced as one operation: what is next waits for both, which with more than this would cost
+/// more than the step between them.
+pub const AT_ONCE: u64 = if SMALL { 16 << 10 } else { 64 << 10 };
 /// Files of a journal's ring, and the length of each, that a start reads at all: into memory, one ring after the other.
 pub const RING_FILES_MAX: usize = 1024;
 pub const RING_FILE_MAX: u64 = 1 << 30;

@@ -85,23 +85,22 @@ impl DirectFile {
 
     /// Writes parts one behind the other as one operation of at most [`MAX_IO_BYTES`], padded with zeros.
     pub async fn write_piece(&self, parts: &[&[u8]], position: u64) -> Result<(), IoError> {
-        assert!(position.is_multiple_of(BLOCK as u64), "direct writes begin at a block");
-        if parts.iter().all(|part| part.is_empty()) {
-            return Ok(());
-        }
         self.write_gathered(parts, position, 0).await
     }
 
     /// As [`DirectFile::write_piece`], and durable when it is done: in one operation, which a drive that can does as one too.
     /// Nothing is said of other writes to the file.
     pub async fn write_piece_durably(&self, parts: &[&[u8]], position: u64) -> Result<(), IoError> {
-        assert!(position.is_multiple_of(BLOCK as u64), "direct writes begin at a block");
         assert!(parts.iter().any(|part| !part.is_empty()), "nothing has no place to be durable at");
         faults::check(Operation::Sync, "cannot sync", &self.path)?;
         self.write_gathered(parts, position, libc::RWF_DSYNC).await
     }
 
     async fn write_gathered(&self, parts: &[&[u8]], position: u64, flags: i32) -> Result<(), IoError> {
+        assert!(position.is_multiple_of(BLOCK as u64), "direct writes begin at a block");
+        if parts.iter().all(|part| part.is_empty()) {
+            return Ok(());
+        }
         faults::check(Operation::Write, "cannot write", &self.path)?;
         let buffer = IoBuffer::gather(parts);
         let padded = buffer.len();
@@ -117,16 +116,27 @@ impl DirectFile {
     /// As [`DirectFile::write_piece`], from where the parts lie: their whole blocks are not copied, if they begin at one in
     /// memory as they do in the file. `BLOCK` bytes of each part at most are.
     pub async fn write_parts(&self, parts: Vec<Bytes>, position: u64) -> Result<(), IoError> {
+        self.write_in_place(parts, position, 0).await
+    }
+
+    /// As [`DirectFile::write_parts`], and durable when it is done, as [`DirectFile::write_piece_durably`] says.
+    pub async fn write_parts_durably(&self, parts: Vec<Bytes>, position: u64) -> Result<(), IoError> {
+        assert!(parts.iter().any(|part| !part.is_empty()), "nothing has no place to be durable at");
+        faults::check(Operation::Sync, "cannot sync", &self.path)?;
+        self.write_in_place(parts, position, libc::RWF_DSYNC).await
+    }
+
+    async fn write_in_place(&self, parts: Vec<Bytes>, position: u64, flags: i32) -> Result<(), IoError> {
+        assert!(position.is_multiple_of(BLOCK as u64), "direct writes begin at a block");
         let Some(pieces) = Pieces::of(&parts) else {
             let slices: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
-            return self.write_piece(&slices, position).await;
+            return self.write_gathered(&slices, position, flags).await;
         };
-        assert!(position.is_multiple_of(BLOCK as u64), "direct writes begin at a block");
         faults::check(Operation::Write, "cannot write", &self.path)?;
         let padded = pieces.bytes;
         let entry = |(pieces, _, fd): &mut (Pieces, Vec<Bytes>, Arc<OwnedFd>)| {
-            let vectors = &pieces.vectors;
-            opcode::Writev::new(Fd(fd.as_raw_fd()), vectors.as_ptr(), vectors.len() as u32).offset(position).build()
+            let (fd, vectors) = (Fd(fd.as_raw_fd()), &pieces.vectors);
+            opcode::Writev::new(fd, vectors.as_ptr(), vectors.len() as u32).offset(position).rw_flags(flags).build()
         };
         // SAFETY: the entry names vectors that point into the parts and the pieces' own blocks; all of it is handed over. Whole
         // blocks of `Bytes` are written by nobody.

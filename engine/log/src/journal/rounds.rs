@@ -1,6 +1,6 @@
 //! The loop that makes rounds. A round begins as soon as the one before is written, with all that came meanwhile: a lone
-//! batch leaves at once, and under load rounds grow as the device sets the pace. A small round with no other before it is
-//! written and synced as one operation; the sync of any other runs beside the write of the next. Syncs are never under way
+//! batch leaves at once, and under load rounds grow as the device sets the pace. A small round with no other before it, that
+//! nobody waits for to be written alone, is written and synced as one operation; the sync of any other runs beside the write of the next. Syncs are never under way
 //! together, so that rounds become durable in order.
 //!
 //! Nothing is acknowledged before its round's sync: [`PartitionLog::journal_synced`].
@@ -16,7 +16,7 @@ use super::{Journal, State, Void};
 use crate::device::Operation;
 use crate::error::LogError;
 use crate::figures::timed;
-use crate::limits::{BLOCK, ROUND_AT_ONCE, ROUND_BYTES, ROUND_ENTRIES, ROUND_PARTITIONS};
+use crate::limits::{AT_ONCE, BLOCK, ROUND_BYTES, ROUND_ENTRIES, ROUND_PARTITIONS};
 use crate::mutants::{Mutant, active};
 use crate::partition::journaled::{Piece, Taken};
 
@@ -188,7 +188,7 @@ impl Journal {
         self.previous_crc.set(crc);
         let mut slices = vec![Bytes::from(header)];
         slices.extend(parts.cloned());
-        let (written, is_synced) = if self.goes_at_once(sequence, len) {
+        let (written, is_synced) = if self.goes_at_once(sequence, len, &load) {
             (self.write_at_once(&place.file, place.position, slices).await, true)
         } else {
             (self.write_slices(&place.file, place.position, slices).await, false)
@@ -231,9 +231,9 @@ impl Journal {
     }
 
     /// Whether this round is written and synced as one operation. The mutants tell one from the other.
-    fn goes_at_once(&self, sequence: u64, len: u64) -> bool {
-        let alone = self.synced_through.get() + 1 == sequence;
-        let most = ROUND_AT_ONCE.min(self.device.limits().write_max_bytes as u64);
+    fn goes_at_once(&self, sequence: u64, len: u64, load: &Load) -> bool {
+        let alone = self.synced_through.get() + 1 == sequence && !load.pieces.iter().any(|piece| piece.tells_written);
+        let most = AT_ONCE.min(self.device.limits().write_max_bytes as u64);
         alone && len <= most && !active(Mutant::JournalAnswersBeforeSync) && !active(Mutant::JournalSyncLeftOut)
     }
 

@@ -86,6 +86,12 @@ impl PartitionLog {
         true
     }
 
+    /// What is appended next is to be written before it is synced, since somebody waits for just that. Otherwise the two may be
+    /// one operation.
+    pub fn tell_written(&self) {
+        self.tells_written.set(true);
+    }
+
     /// Puts the partition into the next commit round, once.
     pub(crate) fn register(&self) {
         if self.paused.get() > 0 || self.queued.replace(true) {

@@ -1,32 +1,26 @@
 //! The partition's side of the committer: which range is next, how it gets to the file, and what it means when it did.
 //! On the produce way, between the two stages.
 
-use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use model::Offset;
-use runtime::sync::all;
-use runtime::{DirectFile, IoError, OpenMode, clock, fs, spawn};
+use runtime::{DirectFile, OpenMode, clock, fs, spawn};
 
 use super::PartitionLog;
 use crate::committer::Way;
 use crate::config::Durability;
-use crate::device::Operation;
 use crate::error::LogError;
 use crate::format::names::{FileKind, METADATA_FILE};
 use crate::format::partition_metadata;
 use crate::limits::{
-    BLOCK, CALM_WRITE, INDEX_TAIL_ENTRIES, MAX_SEGMENT, PREALLOCATE_MAX, PREALLOCATE_MIN, RECOVERY_POINT_BYTES,
-    SMALL_FILE,
+    BLOCK, INDEX_TAIL_ENTRIES, MAX_SEGMENT, PREALLOCATE_MAX, PREALLOCATE_MIN, RECOVERY_POINT_BYTES, SMALL_FILE,
 };
 use crate::mutants::{Mutant, active};
 use crate::reserve::Grant;
 use crate::segment::{Fill, Mark, OpenSegment, path};
 use crate::shard::close_files;
-use crate::tail::Parts;
 
 const FULL_RETRY_MS: u64 = 1000;
 
@@ -39,15 +33,17 @@ pub(crate) struct Written {
     file: DirectFile,
     job: Job,
     way: Way,
+    /// Its write was its sync.
+    is_synced: bool,
 }
 
 /// A range to write: everything of one segment that was appended when the round took it up, or what the journal holds of it.
 #[derive(Clone, Copy, Debug)]
-struct Job {
-    segment_base: Offset,
-    from: u64,
+pub(super) struct Job {
+    pub(super) segment_base: Offset,
+    pub(super) from: u64,
     /// Where the write ends: at `fill`, or at the last whole block before it, within a batch ([`super::journaled`]).
-    to: u64,
+    pub(super) to: u64,
     /// Where the last batch that is whole in the file ends then.
     whole: u64,
     /// Up to where a round had it before.
@@ -55,7 +51,7 @@ struct Job {
     fill: Fill,
     index_entries: u32,
     time_entries: u32,
-    draining: bool,
+    pub(super) draining: bool,
 }
 
 impl Job {
@@ -206,14 +202,19 @@ impl PartitionLog {
         let new_file = job.from == 0;
         let file = self.direct_file(job.segment_base, new_file).await.map_err(before_write)?;
         if job.from == job.to {
-            return Ok(Written { log: self.clone(), new_folder_in, file, job, way });
+            return Ok(Written { log: self.clone(), new_folder_in, file, job, way, is_synced: false });
         }
         self.cut_leftovers(&file, job).await.map_err(before_write)?;
         self.reserve(&file, job).await.map_err(before_write)?;
         self.full.set(false);
-        self.write_range(&file, job, way).await.map_err(Failure::Poison)?;
+        let is_synced = self.goes_at_once(&job, way);
+        if is_synced {
+            self.write_at_once(&file, job, way).await.map_err(Failure::Poison)?;
+        } else {
+            self.write_range(&file, job, way).await.map_err(Failure::Poison)?;
+        }
         self.shard.committer_of(way).tally().wrote(job.to - job.from, job.to.saturating_sub(job.from.max(job.taken)));
-        let mut written = Written { log: self.clone(), new_folder_in, file, job, way };
+        let mut written = Written { log: self.clone(), new_folder_in, file, job, way, is_synced };
         if let Some(parent) = written.new_folder_in.take_if(|_| job.draining) {
             // Sealing follows at once, without a sync stage.
             self.home.noted(fs::sync_dir(&parent).await).map_err(Failure::Poison)?;
@@ -334,75 +335,6 @@ impl PartitionLog {
         Err(LogError::Full(dir.reserve().refusal(needed - allocated).into()))
     }
 
-    /// In pieces of the largest write, as many at once as the drive is given; one after the other and small where there is time.
-    async fn write_range(&self, file: &DirectFile, job: Job, way: Way) -> Result<(), LogError> {
-        let limits = self.shard.device.limits();
-        let from = job.from / BLOCK * BLOCK;
-        let pieces = (job.to - from).div_ceil(limits.write_max_bytes as u64);
-        let next = Cell::new(from);
-        let lanes = if self.has_time(way) { 1 } else { (limits.queue_depth as u64).min(pieces) };
-        all((0..lanes).map(|_| self.write_lane(file, job, way, &next)).collect()).await.into_iter().collect()
-    }
-
-    /// Whether nobody waits for this way's writes.
-    fn has_time(&self, way: Way) -> bool {
-        way == Way::Destage && self.journal.as_ref().is_some_and(|journal| !journal.hurries())
-    }
-
-    /// Takes pieces until none is left. A failure ends the other lanes too, after the piece each has.
-    async fn write_lane(&self, file: &DirectFile, job: Job, way: Way, next: &Cell<u64>) -> Result<(), LogError> {
-        let (largest, end) = (self.shard.device.limits().write_max_bytes, job.to);
-        while next.get() < end {
-            let calm = self.has_time(way);
-            let piece = if calm { largest.min(CALM_WRITE) } else { largest };
-            let from = next.get();
-            let to = (from + piece as u64).min(end);
-            next.set(to);
-            let _turn = if calm { Some(self.shard.device.calm_turn((to - from) as usize).await) } else { None };
-            let written = match self.parts(file, job.segment_base, from, to).await {
-                Ok(parts) => self.write_piece(file, from, parts).await,
-                Err(error) => Err(error),
-            };
-            if written.is_err() {
-                next.set(end);
-                return written;
-            }
-        }
-        Ok(())
-    }
-
-    async fn parts(&self, file: &DirectFile, base: Offset, from: u64, to: u64) -> Result<Vec<Bytes>, LogError> {
-        let found = self.state.borrow().tail.parts(base, from, to);
-        let (position, len) = match found {
-            Parts::Ready(parts) => return Ok(parts),
-            Parts::NeedHead { position, len } => (position, len),
-        };
-        assert!(len < BLOCK as usize, "only the block before the row is read back");
-        let head = file.read(position, len).await?;
-        if head.len() < len {
-            return Err(LogError::Storage("the end of the log is missing from its file".into()));
-        }
-        let mut state = self.state.borrow_mut();
-        state.tail.set_head(base, position, head);
-        match state.tail.parts(base, from, to) {
-            Parts::Ready(parts) => Ok(parts),
-            Parts::NeedHead { .. } => unreachable!("the head was just read"),
-        }
-    }
-
-    async fn write_piece(&self, file: &DirectFile, position: u64, parts: Vec<Bytes>) -> Result<(), LogError> {
-        let len: usize = parts.iter().map(Bytes::len).sum();
-        let write = file.write_parts(parts, position);
-        let written = self.shard.device.run(self.home.dir.path(), Operation::Write(len), write).await;
-        Ok(written.inspect_err(|error| self.home.dir.notice(error))?)
-    }
-
-    /// The sync of a segment's file, in its turn.
-    pub(crate) async fn sync_direct(&self, file: &DirectFile) -> Result<(), IoError> {
-        let synced = self.shard.device.run(self.home.dir.path(), Operation::Sync, file.fdatasync()).await;
-        synced.inspect_err(|error| self.home.dir.notice(error))
-    }
-
     /// `false` when the log was poisoned (by the sync of an earlier round) while the write was under way: it was
     /// accounted for then, and counts no more.
     fn wrote(&self, job: &Job) -> bool {
@@ -470,7 +402,7 @@ impl PartitionLog {
     }
 
     async fn sync_files(&self, written: &Written) -> Result<(), LogError> {
-        if !active(Mutant::SyncLeftOut) {
+        if !written.is_synced && !active(Mutant::SyncLeftOut) {
             let sync = self.shard.committer_of(written.way).tally().time(self.sync_direct(&written.file));
             match sync.await {
                 Err(_) if active(Mutant::SyncRetried) => self.sync_direct(&written.file).await?,

@@ -33,6 +33,8 @@ pub(crate) struct Piece {
     pub from: u64,
     pub to: Mark,
     pub parts: Vec<Bytes>,
+    /// Somebody waits for the write alone.
+    pub tells_written: bool,
     /// Acknowledged long ago; the partition is poisoned.
     pub carried: bool,
 }
@@ -101,7 +103,8 @@ impl PartitionLog {
         self.count_pinned(&state);
         self.queued.set(false);
         self.in_flight.set(self.in_flight.get() + 1);
-        Taken::Piece(Piece { log: self.clone(), segment_base: base, from, to, parts, carried: false })
+        let tells_written = self.tells_written.take();
+        Taken::Piece(Piece { log: self.clone(), segment_base: base, from, to, parts, tells_written, carried: false })
     }
 
     /// What was acknowledged of a poisoned partition and is only in the journal.
@@ -126,7 +129,8 @@ impl PartitionLog {
                 continue;
             }
             let Parts::Ready(parts) = state.tail.parts(base, from, to.fill.size) else { continue };
-            pieces.push(Piece { log: self.clone(), segment_base: base, from, to, parts, carried: true });
+            let (log, tells_written) = (self.clone(), false);
+            pieces.push(Piece { log, segment_base: base, from, to, parts, tells_written, carried: true });
         }
         self.in_flight.set(self.in_flight.get() + pieces.len() as u32);
         pieces

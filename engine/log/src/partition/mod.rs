@@ -25,6 +25,7 @@ pub(crate) mod segments;
 pub(crate) mod snapshots;
 pub(crate) mod time_lookup;
 pub(crate) mod truncate;
+mod write;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -126,6 +127,8 @@ pub struct PartitionLog {
     pub(crate) settled: Notify,
     /// Registered with the committer.
     pub(crate) queued: Cell<bool>,
+    /// Somebody waits for the write of what is pending, not for its sync.
+    pub(crate) tells_written: Cell<bool>,
     /// The journal of its data folder, where there is one.
     pub(crate) journal: Option<Rc<Journal>>,
     /// Laps of the ring that hold what the segments do not have durably, oldest first; and the newest that ever held any.
@@ -215,6 +218,7 @@ impl PartitionLog {
             durable_advanced: Notify::new(),
             settled: Notify::new(),
             queued: Cell::new(false),
+            tells_written: Cell::new(false),
             journal: shard.journal(&spec.data_dir),
             held: RefCell::default(),
             newest_lap: Cell::new(0),

@@ -79,3 +79,37 @@ fn slow_writes_and_syncs_are_counted() {
     let stats = round_trip(DeviceLimits { stall_after_us: Some(3_600_000_000), ..DeviceLimits::default() });
     assert_eq!(stats.stalls, 0);
 }
+
+/// Durable writes that one batch of so many bytes takes once its segment is there, in a round of the journal or not.
+fn durable_writes(journal: bool, value_len: usize, tell_written: bool) -> u64 {
+    run(move || async move {
+        let temp = TempDir::new("log-device");
+        let node = match journal {
+            true => Node::start_with(temp.path(), |config| config.journal = Some(small_journal())).await,
+            false => Node::start_direct_with(temp.path(), |_| {}).await,
+        };
+        let log = node.open("t", LogConfig::default()).await;
+        put(&log, &batch_of(&[1], 10)).await;
+        while journal && node.shard.stats().journal.rounds == 0 {
+            put(&log, &batch_of(&[1], 10)).await;
+        }
+        let before = node.shard.stats().device;
+        if tell_written {
+            log.tell_written();
+        }
+        put(&log, &batch_of(&[2], value_len)).await;
+        let after = node.shard.stats().device;
+        assert!(after.writes > before.writes && after.syncs > before.syncs, "{after:?}");
+        node.stop().await;
+        after.durable_writes - before.durable_writes
+    })
+}
+
+#[test]
+fn what_is_small_is_written_and_synced_in_one_go_unless_somebody_waits_for_the_write() {
+    for journal in [false, true] {
+        assert_eq!(durable_writes(journal, 1_000, false), 1, "journal: {journal}");
+        assert_eq!(durable_writes(journal, 1_000, true), 0, "journal: {journal}");
+        assert_eq!(durable_writes(journal, 100_000, false), 0, "journal: {journal}");
+    }
+}

@@ -126,6 +126,12 @@ impl DirectFile {
         self.write_piece(&slices, position).await
     }
 
+    /// As [`DirectFile::write_piece_durably`].
+    pub async fn write_parts_durably(&self, parts: Vec<Bytes>, position: u64) -> Result<(), IoError> {
+        let slices: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+        self.write_piece_durably(&slices, position).await
+    }
+
     /// Reads up to `len` bytes at `position` (any alignment). Fewer come back only at the end of the file.
     pub async fn read(&self, position: u64, len: usize) -> Result<Bytes, IoError> {
         let inode = self.inode;

@@ -100,13 +100,23 @@ impl Shard {
             let collecting = collecting.clone();
             self.with_partition(part.key, move |opened| {
                 let outcome = match opened {
-                    Ok(replica) => append(part, replica, wall_ms),
+                    Ok(replica) => {
+                        if waits_for_write(collecting.acks) {
+                            replica.log().tell_written();
+                        }
+                        append(part, replica, wall_ms)
+                    }
                     Err(code) => Outcome::Done(ProduceResult::error(part.slot, *code)),
                 };
                 collecting.put(at, outcome);
             });
         }
     }
+}
+
+/// Whether the answer is for the write, where others' is for the sync.
+fn waits_for_write(acks: i16) -> bool {
+    matches!(acks, 0 | 1) || active(Mutant::AnswerBeforeSync)
 }
 
 fn append(part: ProducePart, replica: &Rc<Replica>, wall_ms: i64) -> Outcome {
@@ -157,7 +167,7 @@ fn settle(outcomes: Vec<Outcome>, acks: i16, deadline_ms: i64, responder: Respon
 impl Pending {
     async fn wait(self, acks: i16, deadline_ms: i64) -> ProduceResult {
         let next_offset = self.placed.next_offset;
-        let waited = if matches!(acks, 0 | 1) || active(Mutant::AnswerBeforeSync) {
+        let waited = if waits_for_write(acks) {
             self.replica.written(next_offset, deadline_ms).await
         } else {
             self.replica.committed(next_offset, deadline_ms).await

@@ -23,7 +23,7 @@
 //! | `fetch_sessions` | | kept now |
 //! | `commit_rounds`, `commit_written_bytes` | way | rounds and bytes of batches: direct (to segments), journal, destage (journal to segments) |
 //! | `commit_first_bytes` | way | those of the bytes that were nowhere before: what is acknowledged by the journal, and what went past it |
-//! | `sync_latency_seconds` | way | histogram of syncs; its count is how many |
+//! | `sync_latency_seconds` | way | histogram of syncs, with the write where that is one operation; its count is how many |
 //! | `unwritten_bytes` | | appended, not yet written: producers brake at 64 MiB |
 //! | `device_writes`, `device_syncs`, `device_stalls` | | of the data folders' drives; stalls where `ringlog.disk.expected.write.us` is set |
 //! | `journal_files` | state | files of the ring: used, free |

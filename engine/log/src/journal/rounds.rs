@@ -1,7 +1,7 @@
 //! The loop that makes rounds. A round begins as soon as the one before is written, with all that came meanwhile: a lone
-//! batch leaves at once, and under load rounds grow as the device sets the pace. A small round with no other before it, that
-//! nobody waits for to be written alone, is written and synced as one operation; the sync of any other runs beside the write of the next. Syncs are never under way
-//! together, so that rounds become durable in order.
+//! batch leaves at once, and under load rounds grow as the device sets the pace. A small round with no other before it, whose
+//! write alone nobody waits for, is written and synced as one operation; the sync of any other runs beside the write of the
+//! next. Syncs are never under way together, so that rounds become durable in order.
 //!
 //! Nothing is acknowledged before its round's sync: [`PartitionLog::journal_synced`].
 

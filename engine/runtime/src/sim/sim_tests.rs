@@ -47,20 +47,13 @@ fn a_seed_gives_the_same_run_and_another_seed_another() {
     assert!(others.iter().all(|other| *other != hash));
 }
 
-/// Writes two blocks, syncs the first, cuts the power; gives what is there.
-fn after_a_cut(seed: u64, sync_names: bool) -> Option<Vec<u8>> {
+/// Does something with a folder that is there for good, cuts the power; gives what is there of a file in it.
+fn left_by_a_cut(seed: u64, path: &'static Path, work: impl Future<Output = ()> + 'static) -> Option<Vec<u8>> {
     let mut simulation = Simulation::new(seed, Config::default());
-    let path = Path::new("/data/file");
     let ended = simulation.life(async move {
         fs::create_dir_all(Path::new(FOLDER)).await.unwrap();
         fs::sync_dir(Path::new("/")).await.unwrap();
-        let file = DirectFile::open(path, OpenMode::Create).await.unwrap();
-        file.write(&[1; 4096], 0).await.unwrap();
-        file.fdatasync().await.unwrap();
-        if sync_names {
-            fs::sync_dir(Path::new(FOLDER)).await.unwrap();
-        }
-        file.write(&[2; 8192], 4096).await.unwrap();
+        work.await;
     });
     assert!(matches!(ended, Ended::Finished(())));
     simulation.power_cut();
@@ -70,13 +63,24 @@ fn after_a_cut(seed: u64, sync_names: bool) -> Option<Vec<u8>> {
     }
 }
 
+/// Writes two blocks, syncs the first, cuts the power; gives what is there.
+fn after_a_cut(seed: u64, sync_names: bool) -> Option<Vec<u8>> {
+    let path = Path::new("/data/file");
+    left_by_a_cut(seed, path, async move {
+        let file = DirectFile::open(path, OpenMode::Create).await.unwrap();
+        file.write(&[1; 4096], 0).await.unwrap();
+        file.fdatasync().await.unwrap();
+        if sync_names {
+            fs::sync_dir(Path::new(FOLDER)).await.unwrap();
+        }
+        file.write(&[2; 8192], 4096).await.unwrap();
+    })
+}
+
 /// Writes a block, then another durably, cuts the power; gives what is there of both.
 fn after_a_durable_write(seed: u64) -> (bool, bool) {
-    let mut simulation = Simulation::new(seed, Config::default());
     let path = Path::new("/data/file");
-    let ended = simulation.life(async move {
-        fs::create_dir_all(Path::new(FOLDER)).await.unwrap();
-        fs::sync_dir(Path::new("/")).await.unwrap();
+    let found = left_by_a_cut(seed, path, async move {
         let file = DirectFile::open(path, OpenMode::Create).await.unwrap();
         file.preallocate(8192).await.unwrap();
         file.fdatasync().await.unwrap();
@@ -84,12 +88,8 @@ fn after_a_durable_write(seed: u64) -> (bool, bool) {
         file.write(&[1; 4096], 0).await.unwrap();
         file.write_piece_durably(&[&[2; 4000], &[2; 96]], 4096).await.unwrap();
     });
-    assert!(matches!(ended, Ended::Finished(())));
-    simulation.power_cut();
-    match simulation.life(async move { fs::read_if_there(path, 1 << 20).await.unwrap().unwrap() }) {
-        Ended::Finished(found) => (found[..4096] == [1; 4096], found[4096..] == [2; 4096]),
-        other => panic!("{other:?}"),
-    }
+    let found = found.unwrap();
+    (found[..4096] == [1; 4096], found[4096..] == [2; 4096])
 }
 
 #[test]

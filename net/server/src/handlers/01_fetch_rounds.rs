@@ -74,7 +74,7 @@ impl<'a> Rounds<'a> {
             trim(&mut results, want.max_bytes);
             return (results, kept);
         }
-        let mut had_news = false;
+        let mut before = None;
         loop {
             let mut results = self.read(want.max_bytes).await;
             let bytes: usize = results.iter().map(|r| r.bytes).sum();
@@ -83,11 +83,10 @@ impl<'a> Rounds<'a> {
                 trim(&mut results, want.max_bytes);
                 return (results, None);
             }
-            if had_news && bytes == 0 {
+            if before.replace(bytes) == Some(bytes) {
                 // News that a read does not find would turn this into a spin.
                 clock::sleep(FETCH_PAUSE).await;
             }
-            had_news = true;
             if let Waited::Quiet(kept) = self.wait(&results, want.deadline_ms).await {
                 // Nothing came since the read: another would find the same.
                 trim(&mut results, want.max_bytes);

@@ -19,6 +19,7 @@ use wire::generated::fetch::{FetchPartition, FetchRequest, FetchResponse, FetchT
 use super::*;
 use crate::handlers::admin::test_support;
 use crate::handlers::fetch_rounds::{Rounds, Want};
+use crate::limits::{FETCH_PAUSE, FETCH_READS_AT_ONCE};
 use crate::mail::{ProduceMail, ProducePart, ShardReply, ShardRequest};
 use crate::placement::Placement;
 use crate::shard::{NodeFacts, Shard, ShardParts};
@@ -185,6 +186,12 @@ impl Pair {
         pair
     }
 
+    /// The first partition in this slot, asked for no more than so many bytes.
+    fn planned_as(&self, slot: usize, max_bytes: usize) -> Planned {
+        let Planned { key, part, .. } = &self.planned[0];
+        Planned { key: *key, name: None, part: part.map(|part| FetchPart { slot, max_bytes, ..part }) }
+    }
+
     /// Bytes by partition, whether the waits were kept, and the messages it took, there and back.
     async fn fetch(&self, min_bytes: i32, wait_ms: i64) -> (Vec<usize>, bool, (u64, u64)) {
         let hops = || (self.shards[0].post.hops(), self.shards[1].post.hops());
@@ -276,5 +283,22 @@ fn who_wants_more_than_a_byte_reads_again_until_there_is_enough() {
         let one = pair.fetch(1, 0).await.0[0];
         let (bytes, ..) = pair.fetch_and_produce(one as i32 + 1, 1).await;
         assert_eq!(bytes, [one, one]);
+    });
+}
+
+#[test]
+fn news_that_no_read_finds_are_not_looked_for_without_a_pause() {
+    with_pair(|pair| async move {
+        pair.produce(0).await;
+        // Behind those that are read at the same time the last one's batch is always news and never has room.
+        let slots = 0..=FETCH_READS_AT_ONCE;
+        let planned: Vec<Planned> = slots.map(|slot| pair.planned_as(slot, FETCH_READS_AT_ONCE - slot)).collect();
+        let waits = || pair.shards[0].facts.next_id.load(std::sync::atomic::Ordering::Relaxed);
+        let (wait_ms, before) = (40, waits());
+        let want = Want::new(i32::MAX, 1 << 20, clock::now_ms() + wait_ms);
+        let (results, _) = Rounds::new(&pair.shards[0], &planned, false).run(want).await;
+        assert!(results[0].bytes > 0 && results[FETCH_READS_AT_ONCE].bytes == 0);
+        let most = std::time::Duration::from_millis(wait_ms as u64).as_micros() / FETCH_PAUSE.as_micros() + 10;
+        assert!(u128::from(waits() - before) <= most, "{} rounds", waits() - before);
     });
 }

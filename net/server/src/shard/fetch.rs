@@ -7,11 +7,12 @@ use model::{ErrorCode, LeaderEpoch, Offset, PartitionKey};
 use replica::{FetchLimits, Replica, ReplicaError};
 use runtime::{Responder, clock, sync};
 
-use super::{Shard, awaits};
+use super::Shard;
+use super::awaits::{self, Await};
 use crate::limits::{
     FETCH_BYTES_PER_SHARD, FETCH_PAUSE, FETCH_READS_AT_ONCE, FETCH_REST_BYTES, FETCH_REST_PART, FETCH_SHARE_BYTES,
 };
-use crate::mail::{FetchMail, FetchPart, FetchResult, RecordSlice, ShardReply, ShardRequest};
+use crate::mail::{FetchMail, FetchPart, FetchResult, FetchWait, RecordSlice, ShardReply, ShardRequest};
 
 impl Shard {
     /// Reads, and where that gives nothing and the mail says so, waits for news and reads again: a consumer that is at the end
@@ -20,18 +21,17 @@ impl Shard {
         // Known before the next mail, which may call it off, is looked at.
         let waits = mail.wait.map(|wait| (wait, self.awaits.begin(wait.ticket, mail.parts.len())));
         runtime::spawn("fetch", async move {
-            let Some((wait, one)) = waits else {
-                let results = self.read_parts(&mail).await;
-                return responder.send(ShardReply::Fetch { results, kept: false });
-            };
             let mut found = false;
             loop {
                 let results = self.read_parts(&mail).await;
-                let late = found && clock::now_ms() >= wait.deadline_ms;
-                if late || one.is_over() || results.iter().any(FetchResult::is_news) {
-                    self.awaits.cancel(wait.ticket);
+                let goes_on = |(wait, one): &&(FetchWait, Rc<Await>)| {
+                    let late = found && clock::now_ms() >= wait.deadline_ms;
+                    !late && !one.is_over() && !results.iter().any(FetchResult::is_news)
+                };
+                let Some((wait, one)) = waits.as_ref().filter(goes_on) else {
+                    waits.iter().for_each(|(wait, _)| self.awaits.cancel(wait.ticket));
                     return responder.send(ShardReply::Fetch { results, kept: false });
-                }
+                };
                 if found {
                     // News that a read does not find would turn this into a spin.
                     clock::sleep(FETCH_PAUSE).await;
@@ -39,14 +39,14 @@ impl Shard {
                 let watched = self.watched(mail.parts.iter().map(|part| (part.key, part.offset))).await;
                 let mut subscriptions = Vec::new();
                 found = watched.len() < mail.parts.len()
-                    || awaits::news(&one, &watched, wait.deadline_ms, &mut subscriptions).await;
+                    || awaits::news(one, &watched, wait.deadline_ms, &mut subscriptions).await;
                 if found {
                     continue;
                 }
-                let kept = wait.keep && self.awaits.keep(&one);
+                let kept = wait.keep && self.awaits.keep(one);
                 responder.send(ShardReply::Fetch { results, kept });
                 if kept {
-                    self.awaits.until_taken_back(&one).await;
+                    self.awaits.until_taken_back(one).await;
                 }
                 drop(subscriptions);
                 return self.awaits.cancel(wait.ticket);

@@ -109,9 +109,9 @@ pub const SMALL_FILE: u64 = 4 << 20;
 pub const SNAPSHOT_FILE: u64 = 256 << 20;
 /// Producer snapshots kept per partition.
 pub const SNAPSHOTS_KEPT: usize = 2;
-/// Read-ahead of closed segments into the page cache, least and most.
-pub const READ_AHEAD_MIN: u64 = if SMALL { 16 << 10 } else { 1 << 20 };
-pub const READ_AHEAD_MAX: u64 = if SMALL { 64 << 10 } else { 4 << 20 };
+/// Windows of closed segments that come into the page cache, least and most.
+pub const WINDOW_MIN: u64 = if SMALL { 16 << 10 } else { 1 << 20 };
+pub const WINDOW_MAX: u64 = if SMALL { 64 << 10 } else { 4 << 20 };
 /// Window of a header walk or segment scan on the pool thread.
 pub const SCAN_WINDOW: usize = if SMALL { 16 << 10 } else { 1 << 20 };
 /// Seconds without an append after which a durable partition gives its chunks back.

@@ -17,7 +17,7 @@ use super::segments::SegmentRef;
 use crate::damage::{Order, pass_over};
 use crate::error::LogError;
 use crate::index_cache::VerifiedWindow;
-use crate::limits::{BLOCK, MARK_BYTES, READ_AHEAD_MAX, READ_AHEAD_MIN, WINDOW_TRUST_MS};
+use crate::limits::{BLOCK, MARK_BYTES, WINDOW_MAX, WINDOW_MIN, WINDOW_TRUST_MS};
 use crate::scan::{ReadLimits, select};
 use std::rc::Rc;
 
@@ -154,7 +154,7 @@ impl PartitionLog {
         let before = self.window_before(segment, from).filter(|w| w.next_offset == from);
         // A reader that goes on where the last window ended will want the rest too.
         let goes_far = before.is_some() && !self.shard.device.is_written_to();
-        let mut len = if goes_far { READ_AHEAD_MAX } else { READ_AHEAD_MIN };
+        let mut len = if goes_far { WINDOW_MAX } else { WINDOW_MIN };
         let (mut position, mut order) = match before {
             Some(window) => (window.end, self.order_of(segment).goes_on(window.next_offset)),
             None => self.start_of(segment, from).await?,

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 
 use super::*;
-use crate::limits::READ_AHEAD_MIN;
+use crate::limits::WINDOW_MIN;
 
 /// How the bytes leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,10 +181,10 @@ fn pages_that_another_window_brings_back_do_not_pass_for_verified() {
         let node = Node::start(temp.path()).await;
         let (log, len) = closed(&node, one_big_segment(), 1600, 1000).await;
         let file = segment_file(log.dir(), 0, "log");
-        assert!(log.size_bytes() > 3 * READ_AHEAD_MIN);
+        assert!(log.size_bytes() > 3 * WINDOW_MIN);
         // A window somewhere behind the first two, verified while its bytes were sound.
         let batch_at = |position: u64| position / len as u64;
-        let middle = 2 * batch_at(READ_AHEAD_MIN + READ_AHEAD_MIN / 2) as i64;
+        let middle = 2 * batch_at(WINDOW_MIN + WINDOW_MIN / 2) as i64;
         assert!(verified(&log, middle).await);
         // The first batches of it go bad on the device, and the pages are needed for something else.
         for ahead in 0..4 {
@@ -192,7 +192,7 @@ fn pages_that_another_window_brings_back_do_not_pass_for_verified() {
         }
         evict_pages(&file);
         // Readers of what stands before it: one window ends within the other's, one just before.
-        assert!(verified(&log, 2 * batch_at(READ_AHEAD_MIN) as i64).await);
+        assert!(verified(&log, 2 * batch_at(WINDOW_MIN) as i64).await);
         assert!(verified(&log, 0).await);
         for way in [Way::Sendfile, Way::Copy] {
             for ahead in 0..4 {

@@ -6,9 +6,8 @@
 //! [`DeviceLimits::queue_depth`] slots. Reads take none: they are bounded by their bytes.
 //!
 //! A sync waits behind every byte that the drive was asked for before it: beside 8 MiB of reads some ten milliseconds. So while
-//! anybody in the process writes, reads are small and few at once ([`READ_BESIDE_WRITES`]): a drive serves four of 128 KiB
-//! about as fast as one of a MiB, and a sync gets its turn after half of that. Else they are as large as one operation may
-//! be, which costs less. The same goes for writes that nobody waits for ([`CALM_WRITE`]): the destager's, while its journal has
+//! anybody in the process writes, reads are small and few at once ([`READ_BESIDE_WRITES`]): two of 128 KiB for each
+//! shard, and a sync gets its turn after those. Else they are as large as one operation may be, which costs less. The same goes for writes that nobody waits for ([`CALM_WRITE`]): the destager's, while its journal has
 //! memory for what comes.
 
 use std::cell::{Cell, RefCell};
@@ -76,6 +75,8 @@ pub struct DeviceStats {
     pub largest_write_bytes: usize,
     /// Writes that were their own syncs: they count as both.
     pub durable_writes: u64,
+    /// Direct reads; those through the page cache are not counted.
+    pub reads: u64,
     /// Writes and syncs in flight at once, at most.
     pub most_in_flight: usize,
     /// Writes and syncs that took longer than [`DeviceLimits::stall_after_us`].
@@ -186,6 +187,8 @@ impl Device {
         let bytes = bytes.min(IO_MAX as usize);
         let _turn = self.read_turn(bytes).await;
         let _memory = self.memory.take(bytes).await;
+        let stats = self.stats.get();
+        self.stats.set(DeviceStats { reads: stats.reads + 1, ..stats });
         work.await
     }
 

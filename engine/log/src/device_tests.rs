@@ -83,7 +83,7 @@ fn reads_are_small_and_few_as_long_as_a_write_takes() {
         let some_fit = READ_BATCHES * READ_BESIDE_WRITES;
         assert_eq!(device.read_max(READ_BESIDE_WRITES as usize), some_fit, "some batches fit");
         assert_eq!(device.read_max(16 << 20), IO_MAX);
-        assert_eq!(most_at_once(&device).await, READS_BESIDE_WRITES);
+        assert_eq!(most_at_once(&device).await, 2 * READ_BESIDE_WRITES as usize);
         drop(write);
     });
 }

@@ -46,6 +46,7 @@ pub mod mutants;
 #[cfg(not(feature = "mutants"))]
 mod mutants;
 mod partition;
+mod read_ahead;
 pub mod reserve;
 mod scan;
 mod scrub;

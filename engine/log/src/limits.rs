@@ -45,10 +45,10 @@ pub const CALM_WRITE: usize = if SMALL { 8 << 10 } else { 128 << 10 };
 pub const CALM_WRITES: usize = 2 * CALM_WRITE;
 /// Partitions in one round of that.
 pub const DESTAGE_ROUND: usize = 32;
-/// Reads of the drive while somebody writes: bytes of one and of all that a shard has under way. One is at least so many
-/// times as large as the batches it is for, or much would be read twice.
+/// Reads of the drive while somebody writes: bytes of one, and those under way from which on a shard begins no other: two of
+/// them at once. One is at least so many times as large as the batches it is for, or much would be read twice.
 pub const READ_BESIDE_WRITES: u64 = if SMALL { 8 << 10 } else { 128 << 10 };
-pub const READS_BESIDE_WRITES: usize = 4 * READ_BESIDE_WRITES as usize;
+pub const READS_BESIDE_WRITES: usize = READ_BESIDE_WRITES as usize + 1;
 pub const READ_BATCHES: u64 = 4;
 /// Somebody writes who did so less than so many milliseconds ago.
 pub const READS_GIVE_WAY_MS: u64 = 100;
@@ -135,6 +135,13 @@ pub const SEGMENTS_MAX: usize = 1 << 20;
 pub const DIR_NAMES_MAX: usize = 4 << 20;
 /// Parts (chunk rows, file ranges) that one read joins.
 pub const READ_PARTS: usize = 8;
+/// What a shard holds of what it read ahead for readers that are behind; a reader asks for a MiB of a partition.
+pub const READ_AHEAD_BYTES: usize = if SMALL { 64 << 10 } else { 8 << 20 };
+/// And of that for one reader, however little or much it asks for at once.
+pub const READ_AHEAD_LEAST: usize = if SMALL { 4 << 10 } else { 128 << 10 };
+pub const READ_AHEAD_MOST: usize = READ_AHEAD_BYTES / 4;
+/// Milliseconds after which nobody seems to come for it any more.
+pub const READ_AHEAD_KEPT_MS: i64 = 2_000;
 /// Places that a partition remembers, where direct reads ended: of so many readers.
 pub const READ_PLACES: usize = 4;
 /// Distance of the places within a verified window where a file range may begin or end.

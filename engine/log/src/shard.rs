@@ -27,6 +27,7 @@ use crate::limits::{
     TRIM_AFTER_RESTING, UNWRITTEN_BRAKE, UNWRITTEN_MAX,
 };
 use crate::partition::PartitionLog;
+use crate::read_ahead::ReadAhead;
 use crate::shard_dir::ShardDir;
 
 /// What a shard's logs may use.
@@ -112,6 +113,7 @@ pub struct LogShard {
     pub(crate) files: FileTable<DirectFile>,
     pub(crate) shared_files: FileTable<SharedFile>,
     pub(crate) memory: SegmentMemory,
+    pub(crate) read_ahead: ReadAhead,
     pub(crate) device: Rc<Device>,
     pub(crate) damage: DamageTally,
     pub(crate) appended: AppendTally,
@@ -129,7 +131,7 @@ pub struct LogShard {
     /// Cleanings make way, and none begins.
     cleaning_held: Cell<bool>,
     stop: Rc<Notify>,
-    tasks: TaskGroup,
+    pub(crate) tasks: TaskGroup,
 }
 
 impl LogShard {
@@ -144,6 +146,7 @@ impl LogShard {
             files: FileTable::new(config.open_files.saturating_sub(shared_files).max(1)),
             shared_files: FileTable::new(shared_files),
             memory: SegmentMemory::new(INDEX_CACHE),
+            read_ahead: ReadAhead::default(),
             device: Rc::new(Device::new(config.device, Budget::new(config.io_bytes), config.writes.clone())),
             damage: DamageTally::default(),
             appended: AppendTally::default(),
@@ -370,6 +373,10 @@ impl LogShard {
 }
 
 impl LogShard {
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
     fn begin_stop(&self) {
         self.stopping.set(true);
         self.room.notify();
@@ -469,6 +476,7 @@ async fn idle_loop(shard: Weak<LogShard>, stop: Rc<Notify>) {
         if shard.stopping.get() {
             return;
         }
+        shard.read_ahead.drop_old(clock::now_ms());
         let now_ms = clock::wall_ms();
         // Walking thousands of partitions costs more than what they hold for a moment longer.
         let rounds = 1 + (shard.partitions.borrow().len() / IDLE_CHECKS_A_LOOK) as u64;

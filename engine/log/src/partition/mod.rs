@@ -110,7 +110,7 @@ impl State {
 
 #[derive(Debug)]
 pub struct PartitionLog {
-    me: Weak<PartitionLog>,
+    pub(crate) me: Weak<PartitionLog>,
     pub(crate) shard: Rc<LogShard>,
     pub(crate) home: Rc<ShardDir>,
     /// Number within the shard, for its tables.

@@ -38,7 +38,13 @@ impl Places {
         places.push(place);
     }
 
-    fn find(&self, offset: Offset) -> Option<Place> {
+    /// A reader passed by: nobody will begin there.
+    pub fn pass(&self, offset: Offset) {
+        self.0.borrow_mut().retain(|known| known.offset != offset);
+    }
+
+    /// Whether a direct read ended there, and where that is.
+    pub fn find(&self, offset: Offset) -> Option<Place> {
         self.0.borrow().iter().find(|place| place.offset == offset).copied()
     }
 }

@@ -81,7 +81,7 @@ pub struct ReadSlices {
     pub first_offset: Offset,
     /// Where the next read continues.
     pub next_offset: Offset,
-    /// Where that stands in its segment's file, after a direct read.
+    /// Where that stands in its segment's file, where the last part came by a direct read.
     pub(crate) end: Option<(Offset, u64)>,
 }
 
@@ -100,6 +100,7 @@ impl ReadSlices {
         }
         self.bytes += part.bytes;
         self.next_offset = part.next_offset;
+        self.end = part.end;
         self.slices.extend(part.slices);
     }
 }
@@ -111,18 +112,22 @@ impl PartitionLog {
         let mut left = limits;
         left.upper_bound = left.upper_bound.min(self.readable_end());
         let mut out = ReadSlices::empty(from);
+        // A direct read ended where this one begins.
+        let mut goes_on = self.places.find(from).is_some();
         for _ in 0..READ_PARTS {
-            if out.next_offset >= left.upper_bound || (left.max_bytes == 0 && !left.min_one_batch) {
-                break;
-            }
-            // A small rest is not worth another look at the disk.
-            if out.bytes > 0 && left.max_bytes < MARK_BYTES as usize {
-                break;
-            }
             let at = out.next_offset;
+            if !self.goes_on(at, left, out.bytes) {
+                break;
+            }
             let part = match self.read_tail(at, left) {
                 Some(part) => Ok(part),
-                None => self.read_disk(at, left).await,
+                None => match self.take_ahead(at, left).await {
+                    Some(part) => {
+                        goes_on = true;
+                        Ok(part)
+                    }
+                    None => self.read_disk(at, left).await,
+                },
             };
             let part = match part {
                 Ok(part) => part,
@@ -137,14 +142,32 @@ impl PartitionLog {
             if part.next_offset == at {
                 break;
             }
+            if at != from {
+                self.places.pass(at);
+            }
             left.max_bytes = left.max_bytes.saturating_sub(part.bytes);
             left.min_one_batch &= part.bytes == 0;
             out.add(part);
         }
+        if goes_on && out.end.is_some() && out.next_offset < left.upper_bound && self.is_on_disk_only(out.next_offset) {
+            self.begin_ahead(out.next_offset, ReadLimits { upper_bound: left.upper_bound, ..limits });
+        }
         Ok(out)
     }
 
-    fn check_range(&self, from: Offset) -> Result<(), LogError> {
+    /// Whether a read that has so many bytes goes on at `at`.
+    pub(crate) fn goes_on(&self, at: Offset, left: ReadLimits, bytes: usize) -> bool {
+        // A small rest is not worth another look at the disk.
+        let is_worth_it = bytes == 0 || left.max_bytes >= MARK_BYTES as usize;
+        at < left.upper_bound && (left.max_bytes > 0 || left.min_one_batch) && is_worth_it
+    }
+
+    /// Whether no part of it is in the tail's memory.
+    pub(crate) fn is_on_disk_only(&self, offset: Offset) -> bool {
+        self.state.borrow().tail.first_offset().is_none_or(|first| first > offset)
+    }
+
+    pub(crate) fn check_range(&self, from: Offset) -> Result<(), LogError> {
         if self.closed.get() && self.deleted.get() {
             return Err(LogError::Closed);
         }
@@ -196,7 +219,7 @@ impl PartitionLog {
 
     /// Once more when a cleaned segment took the place of the one that was read. Damage that is met is surveyed and marked;
     /// when it lies before what is asked for, the read passes it by.
-    async fn read_disk(&self, from: Offset, limits: ReadLimits) -> Result<ReadSlices, LogError> {
+    pub(crate) async fn read_disk(&self, from: Offset, limits: ReadLimits) -> Result<ReadSlices, LogError> {
         let mut tries = 0..DAMAGES_PER_READ;
         loop {
             if let Some(damage) = self.damage_at(from) {

@@ -16,6 +16,7 @@ mod journal_memory;
 mod model_test;
 mod places;
 mod produce_state;
+mod read_ahead;
 mod recovery;
 mod recovery_exhaustive;
 mod reserve;

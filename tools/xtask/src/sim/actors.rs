@@ -288,12 +288,20 @@ impl Stage {
         }
     }
 
+    /// Somewhere, often near the end, which truncations move; then mostly on from there.
     pub async fn read(self: Rc<Self>, mut dice: Dice, turns: u64) {
+        let mut next = None;
         for _ in 0..turns {
             clock::sleep(Duration::from_micros(dice.below(8000))).await;
-            let from = below(&mut dice, self.log.log_start_offset().0, self.log.log_end_offset().0);
-            let max_bytes = 1 + dice.below(60_000) as usize;
-            self.read_once(from, max_bytes).await;
+            let (start, end) = (self.log.log_start_offset().0, self.log.log_end_offset().0);
+            let low = if dice.one_in(2) { start.max(end - 80) } else { start };
+            let from = match next {
+                Some(next) if !dice.one_in(4) => next,
+                _ => below(&mut dice, low, end),
+            };
+            let most = if dice.one_in(2) { 60_000 } else { 3_000 };
+            let max_bytes = 1 + dice.below(most) as usize;
+            next = self.read_once(from, max_bytes).await;
         }
     }
 

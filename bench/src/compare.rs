@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::bars::{Group, svg};
 use crate::broker::Kind;
-use crate::contestant::{Contestant, Place, cpu_list, measure};
+use crate::contestant::{Contestant, Place, measure};
+use crate::cpus::Cpus;
 use crate::metrics::METRICS;
 use crate::results::{Run, Spread, append};
 use crate::workload::{Workload, names};
@@ -71,12 +72,16 @@ pub struct Options {
     /// Also Ringlog with other settings (the other program's, if there is one); may be given more than once.
     #[arg(long, value_name = "KEY=VALUE")]
     other_set: Vec<String>,
-    /// CPUs of the client's threads, such as 0 or 0,2-3.
+    /// CPUs of the client's threads, such as 0 or 0,2-3. Where nothing is said of CPUs and there are four or more, a quarter of
+    /// them is the client's, the others are the brokers'.
     #[arg(long, value_name = "CPUS")]
     pin_client: Option<String>,
     /// CPUs of the brokers.
     #[arg(long, value_name = "CPUS")]
     pin_broker: Option<String>,
+    /// Client and brokers share all CPUs.
+    #[arg(long, conflicts_with_all = ["pin_client", "pin_broker"])]
+    share_cpus: bool,
     /// Measures the machine's own limits first, into the same results.
     #[arg(long)]
     with_limits: bool,
@@ -118,18 +123,14 @@ impl Options {
         Ok(Place {
             dir: self.dir.clone(),
             kafka_packages: self.kafka.clone(),
-            client_cpus: self.pin_client.as_deref().map_or(Ok(Vec::new()), cpu_list)?,
-            broker_cpus: match &self.pin_broker {
-                Some(list) => cpu_list(list).map(|_| Some(list.clone()))?,
-                None => None,
-            },
+            cpus: Cpus::chosen(self.pin_client.as_deref(), self.pin_broker.as_deref(), self.share_cpus)?,
         })
     }
 
-    fn flags(&self, contestant: &Contestant) -> Value {
+    fn flags(&self, contestant: &Contestant, cpus: &Cpus) -> Value {
         json!({
             "contestant": contestant.flags(), "rounds": self.rounds, "scale": self.scale,
-            "pin_client": self.pin_client, "pin_broker": self.pin_broker,
+            "pin_client": cpus.client, "pin_broker": cpus.brokers,
         })
     }
 }
@@ -207,7 +208,7 @@ impl Turns<'_> {
                     place,
                     contestant: contestant.name.clone(),
                     figures,
-                    flags: self.options.flags(contestant),
+                    flags: self.options.flags(contestant, &self.place.cpus),
                     definition: serde_json::to_value(workload).map_err(|e| e.to_string())?,
                     host: self.host.clone(),
                 };

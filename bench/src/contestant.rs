@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::bare::limits::TAIL_MEMORY_MIB;
 use crate::broker::{Broker, Kind, Programs};
+use crate::cpus::{Cpus, cpu_list};
 use crate::gauge::{Device, drop_page_cache, write_back};
 use crate::results::Figures;
 use crate::traffic::{self, Field};
@@ -60,24 +61,7 @@ impl Contestant {
 pub struct Place {
     pub dir: PathBuf,
     pub kafka_packages: PathBuf,
-    pub client_cpus: Vec<usize>,
-    pub broker_cpus: Option<String>,
-}
-
-/// The CPUs of a list such as `0,2-3`.
-pub fn cpu_list(text: &str) -> Result<Vec<usize>, String> {
-    let wrong = || format!("{text:?} is no list of CPUs such as 0,2-3");
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (usize, usize) =
-            (first.trim().parse().map_err(|_| wrong())?, last.trim().parse().map_err(|_| wrong())?);
-        if first > last || last >= 4_096 {
-            return Err(wrong());
-        }
-        cpus.extend(first..=last);
-    }
-    Ok(cpus)
+    pub cpus: Cpus,
 }
 
 /// Removes the folder when dropped.
@@ -102,7 +86,7 @@ pub fn measure(place: &Place, contestant: &Contestant, workload: &Workload) -> R
         ringlog: contestant.program.clone(),
         kafka_packages: place.kafka_packages.clone(),
         bench: std::env::current_exe().map_err(|e| format!("this program's own path: {e}"))?,
-        cpus: place.broker_cpus.clone(),
+        cpus: place.cpus.brokers.clone(),
     };
     let settings = contestant.settings_for(workload);
     let start = || Broker::start_with(contestant.kind, &programs, &dir, &settings);
@@ -130,7 +114,8 @@ fn load(broker: Broker, place: &Place, kind: Kind, workload: &Workload, dir: &Pa
     let device = Device::of(dir);
     let on_device = || device.as_ref().and_then(Device::written_bytes);
     let before = (broker.written_bytes(), on_device());
-    let field = Field { broker: &broker, kind, workload, cpus: &place.client_cpus, dir };
+    let client_cpus = place.cpus.client.as_deref().map_or(Ok(Vec::new()), cpu_list)?;
+    let field = Field { broker: &broker, kind, workload, cpus: &client_cpus, dir };
     let outcome = traffic::run(&field)?;
     let mut figures = outcome.figures;
     let produced = outcome.produced_bytes as f64;
@@ -177,15 +162,6 @@ mod tests {
             assert_eq!(of(Kind::Bare).refusal(&consuming(consume)), None);
             let remembers = !of(Kind::Bare).settings_for(&consuming(consume)).is_empty();
             assert_eq!(remembers, consume == Consume::Tail, "only consumers at the tail need memory");
-        }
-    }
-
-    #[test]
-    fn lists_of_cpus() {
-        assert_eq!(cpu_list("1"), Ok(vec![1]));
-        assert_eq!(cpu_list("0,2-4"), Ok(vec![0, 2, 3, 4]));
-        for wrong in ["", "a", "3-1", "1,,2", "0-99999999"] {
-            assert!(cpu_list(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -32,6 +32,7 @@ pub mod cleaning;
 pub mod client;
 pub mod compare;
 pub mod contestant;
+pub mod cpus;
 pub mod disk;
 pub mod drive;
 pub mod end_to_end;

@@ -17,6 +17,8 @@ use crate::{host, limits_disk, limits_loopback};
 pub const MIB_DEFAULT: u64 = 1_024;
 /// Sizes of a broker's writes.
 const BLOCKS_KIB: &[u64] = &[64, 128, 256, 512, 1_024];
+/// KiB of a read and how many at once, beside small synced writes.
+const BESIDE: &[(u64, u64)] = &[(128, 1), (128, 4), (128, 8), (1_024, 1), (1_024, 4)];
 
 /// Flags of `bench limits`.
 #[derive(Clone, Debug, Args)]
@@ -68,6 +70,14 @@ fn disk(file: &Path, mib: u64, figures: &mut BTreeMap<String, f64>) -> Result<()
         eprintln!("limits: direct reads of 1 MiB, {jobs} at once");
         let rate = limits_disk::read(file, 1 << 20, mib << 20, jobs)?;
         figures.insert(format!("read_1024_kib_{jobs}_at_once_mib_per_s"), rate);
+    }
+    for &(kib, jobs) in BESIDE {
+        eprintln!("limits: direct reads of {kib} KiB, {jobs} at once, beside small synced writes");
+        let beside = limits_disk::read_beside_writes(file, kib << 10, mib << 20, jobs)?;
+        let name = format!("read_{kib:04}_kib_{jobs}_at_once_beside_writes");
+        figures.insert(format!("{name}_mib_per_s"), beside.read_mib_per_s);
+        figures.insert(format!("{name}_write_p50_ms"), beside.writes.value_at_quantile(0.5) as f64 / 1e3);
+        figures.insert(format!("{name}_write_p99_ms"), beside.writes.value_at_quantile(0.99) as f64 / 1e3);
     }
     eprintln!("limits: lone writes of 4 KiB, each synced");
     let lone = limits_disk::lone_writes(file).map_err(|e| format!("{}: {e}", file.display()))?;

@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -22,6 +23,8 @@ pub const ALIGNMENT: usize = 4_096;
 /// Lone writes, each on a quiet disk.
 const LONE_WRITES: usize = 400;
 const LONE_PAUSE: Duration = Duration::from_millis(5);
+/// Between two small writes beside readers.
+const BESIDE_PAUSE: Duration = Duration::from_micros(500);
 
 pub fn has_fio() -> bool {
     Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success())
@@ -82,6 +85,10 @@ pub fn read(file: &Path, block: u64, bytes: u64, jobs: u64) -> Result<f64, Strin
     if has_fio() {
         return fio(file, &["--rw=read"], block, bytes / jobs, jobs, "read");
     }
+    read_by_ourselves(file, block, bytes, jobs)
+}
+
+fn read_by_ourselves(file: &Path, block: u64, bytes: u64, jobs: u64) -> Result<f64, String> {
     let fail = |e: io::Error| format!("{}: {e}", file.display());
     let open = open(file).map_err(fail)?;
     let begun = Instant::now();
@@ -104,17 +111,66 @@ pub fn read(file: &Path, block: u64, bytes: u64, jobs: u64) -> Result<f64, Strin
 
 /// A write of 4 KiB and its sync, one after the other with a pause, microseconds. Always by ourselves: `fio` measures the two apart.
 pub fn lone_writes(file: &Path) -> io::Result<Histogram<u64>> {
-    let open = open(file)?;
+    let open = file_written_over(file)?;
     let mut buffer = Aligned::new(ALIGNMENT);
-    write_all(&open, buffer.bytes(), (LONE_WRITES * ALIGNMENT) as u64, false)?;
-    open.sync_all()?;
     let mut latencies = histogram();
     for number in 0..LONE_WRITES {
         std::thread::sleep(LONE_PAUSE);
-        let begun = Instant::now();
-        open.write_all_at(buffer.bytes(), (number * ALIGNMENT) as u64)?;
-        open.sync_data()?;
-        latencies.saturating_record(begun.elapsed().as_micros() as u64);
+        latencies.saturating_record(write_one(&open, buffer.bytes(), number)?);
+    }
+    Ok(latencies)
+}
+
+/// One write and its sync, microseconds.
+fn write_one(file: &File, block: &[u8], number: usize) -> io::Result<u64> {
+    let begun = Instant::now();
+    file.write_all_at(block, (number * block.len()) as u64)?;
+    file.sync_data()?;
+    Ok(begun.elapsed().as_micros() as u64)
+}
+
+/// A read of the disk beside small writes, and what those wait for.
+pub struct Beside {
+    pub read_mib_per_s: f64,
+    /// A write of 4 KiB with its sync, microseconds.
+    pub writes: Histogram<u64>,
+}
+
+/// `jobs` readers, each of its own part of `file`, while small synced writes go to another file: a drive serves them in some order, and
+/// what it has been asked to read delays a sync. No broker gets more from the drive for both. Always by ourselves.
+pub fn read_beside_writes(file: &Path, block: u64, bytes: u64, jobs: u64) -> Result<Beside, String> {
+    let other = file.with_extension("beside");
+    let fail = |e: io::Error| format!("{}: {e}", other.display());
+    let written = file_written_over(&other).map_err(fail)?;
+    let is_over = AtomicBool::new(false);
+    let (read, writes) = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| write_until(&written, &is_over));
+        let read = read_by_ourselves(file, block, bytes, jobs);
+        is_over.store(true, Ordering::Relaxed);
+        (read, writer.join().map_err(|_| "the writer panicked".to_owned()))
+    });
+    let _ = std::fs::remove_file(&other);
+    Ok(Beside { read_mib_per_s: read?, writes: writes?.map_err(fail)? })
+}
+
+/// A file whose blocks are there, for [`LONE_WRITES`] small writes.
+fn file_written_over(file: &Path) -> io::Result<File> {
+    let open = open(file)?;
+    write_all(&open, Aligned::new(ALIGNMENT).bytes(), (LONE_WRITES * ALIGNMENT) as u64, false)?;
+    open.sync_all()?;
+    Ok(open)
+}
+
+/// Writes 4 KiB and syncs, again and again with a pause, once at least.
+fn write_until(file: &File, is_over: &AtomicBool) -> io::Result<Histogram<u64>> {
+    let mut buffer = Aligned::new(ALIGNMENT);
+    let mut latencies = histogram();
+    for number in (0..LONE_WRITES).cycle() {
+        latencies.saturating_record(write_one(file, buffer.bytes(), number)?);
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        std::thread::sleep(BESIDE_PAUSE);
     }
     Ok(latencies)
 }
@@ -209,6 +265,17 @@ mod tests {
             assert!(write_allocated(&file, 64 << 10, 1 << 20, group).unwrap() > 0.0);
             assert_eq!(std::fs::metadata(&file).unwrap().len(), 1 << 20);
         }
+        std::fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn writes_beside_readers_are_measured() {
+        let file = std::env::temp_dir().join(format!("ringlog-limits-read-{}", std::process::id()));
+        let open = open(&file).unwrap();
+        write_all(&open, Aligned::new(64 << 10).bytes(), 4 << 20, true).unwrap();
+        let beside = read_beside_writes(&file, 64 << 10, 4 << 20, 2).unwrap();
+        assert!(beside.read_mib_per_s > 0.0 && !beside.writes.is_empty());
+        assert!(!file.with_extension("beside").exists());
         std::fs::remove_file(&file).unwrap();
     }
 

@@ -6,9 +6,9 @@
 //! [`DeviceLimits::queue_depth`] slots. Reads take none: they are bounded by their bytes.
 //!
 //! A sync waits behind every byte that the drive was asked for before it: beside 8 MiB of reads some ten milliseconds. So while
-//! anybody in the process writes, reads are small and few at once ([`READ_BESIDE_WRITES`]): two of 128 KiB for each
-//! shard, and a sync gets its turn after those. Else they are as large as one operation may be, which costs less. The same goes for writes that nobody waits for ([`CALM_WRITE`]): the destager's, while its journal has
-//! memory for what comes.
+//! anybody in the process writes, reads are small and few at once ([`READ_BESIDE_WRITES`]): two of 128 KiB for each shard, and
+//! a sync gets its turn after those. Else they are as large as one operation may be, which costs less. The same goes for
+//! writes that nobody waits for ([`CALM_WRITE`]): the destager's, while its journal has memory for what comes.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;

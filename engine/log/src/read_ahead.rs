@@ -177,12 +177,13 @@ impl PartitionLog {
 
     /// Reads on for a reader that will go on at `at`.
     pub(crate) fn begin_ahead(&self, at: Offset, limits: ReadLimits) {
-        let Some(log) = self.me.upgrade().filter(|_| !self.shard.is_stopping()) else { return };
-        let limits = ReadLimits {
-            max_bytes: limits.max_bytes.clamp(READ_AHEAD_LEAST, READ_AHEAD_MOST),
-            min_one_batch: false,
-            ..limits
+        // A batch that does not fit would be read for nothing, each time.
+        let batch = self.batch_read.get();
+        let Some(log) = self.me.upgrade().filter(|_| !self.shard.is_stopping() && batch <= READ_AHEAD_MOST) else {
+            return;
         };
+        let max_bytes = limits.max_bytes.clamp(READ_AHEAD_LEAST, READ_AHEAD_MOST).max(batch);
+        let limits = ReadLimits { max_bytes, min_one_batch: false, ..limits };
         let Some(ahead) = self.shard.read_ahead.begin(self, at, limits.max_bytes) else { return };
         self.shard.tasks.spawn("read-ahead", async move {
             log.read_ahead(&ahead, limits).await;

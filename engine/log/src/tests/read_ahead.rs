@@ -95,6 +95,27 @@ fn a_reader_that_jumps_makes_nobody_read_ahead() {
 }
 
 #[test]
+fn batches_that_are_larger_than_what_is_asked_for_are_not_read_in_vain() {
+    run(|| async {
+        let temp = TempDir::new("log-ahead-large");
+        let node = Node::start_direct(temp.path()).await;
+        let log = node.open("t", LogConfig::default()).await;
+        for i in 0..20 {
+            put(&log, &batch_of(&[1000 + i], 300_000)).await;
+        }
+        log.settle().await.unwrap();
+        log.drop_tail();
+        let reads = node.shard.stats().device.reads;
+        let expect: Vec<(i64, i32)> = (0..20).map(|at| (at, 1)).collect();
+        assert_eq!(read_all(&log, 0, 100_000).await, expect);
+        let reads = node.shard.stats().device.reads - reads;
+        assert!(reads <= 26, "{reads} reads for 20 batches");
+        drop(log);
+        node.stop().await;
+    });
+}
+
+#[test]
 fn a_truncation_makes_void_what_was_read_ahead() {
     run(|| async {
         let temp = TempDir::new("log-ahead-cut");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::bars::{Group, svg};
 use crate::broker::Kind;
 use crate::contestant::{Contestant, Place, measure};
-use crate::cpus::Cpus;
+use crate::cpus::{Cpus, written};
 use crate::metrics::METRICS;
 use crate::results::{Run, Spread, append};
 use crate::workload::{Workload, names};
@@ -130,7 +130,7 @@ impl Options {
     fn flags(&self, contestant: &Contestant, cpus: &Cpus) -> Value {
         json!({
             "contestant": contestant.flags(), "rounds": self.rounds, "scale": self.scale,
-            "pin_client": cpus.client, "pin_broker": cpus.brokers,
+            "pin_client": written(&cpus.client), "pin_broker": written(&cpus.brokers),
         })
     }
 }

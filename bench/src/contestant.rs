@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::bare::limits::TAIL_MEMORY_MIB;
 use crate::broker::{Broker, Kind, Programs};
-use crate::cpus::{Cpus, cpu_list};
+use crate::cpus::{Cpus, written};
 use crate::gauge::{Device, drop_page_cache, write_back};
 use crate::results::Figures;
 use crate::traffic::{self, Field};
@@ -86,7 +86,7 @@ pub fn measure(place: &Place, contestant: &Contestant, workload: &Workload) -> R
         ringlog: contestant.program.clone(),
         kafka_packages: place.kafka_packages.clone(),
         bench: std::env::current_exe().map_err(|e| format!("this program's own path: {e}"))?,
-        cpus: place.cpus.brokers.clone(),
+        cpus: written(&place.cpus.brokers),
     };
     let settings = contestant.settings_for(workload);
     let start = || Broker::start_with(contestant.kind, &programs, &dir, &settings);
@@ -114,8 +114,7 @@ fn load(broker: Broker, place: &Place, kind: Kind, workload: &Workload, dir: &Pa
     let device = Device::of(dir);
     let on_device = || device.as_ref().and_then(Device::written_bytes);
     let before = (broker.written_bytes(), on_device());
-    let client_cpus = place.cpus.client.as_deref().map_or(Ok(Vec::new()), cpu_list)?;
-    let field = Field { broker: &broker, kind, workload, cpus: &client_cpus, dir };
+    let field = Field { broker: &broker, kind, workload, cpus: &place.cpus.client, dir };
     let outcome = traffic::run(&field)?;
     let mut figures = outcome.figures;
     let produced = outcome.produced_bytes as f64;

@@ -6,21 +6,19 @@ use core_affinity::get_core_ids;
 /// CPUs from which on client and brokers are kept apart.
 const APART: usize = 4;
 
-/// CPUs of the client's threads and of the brokers; none: all.
+/// CPUs of the client's threads and of the brokers; empty: all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus {
-    pub client: Option<String>,
-    pub brokers: Option<String>,
+    pub client: Vec<usize>,
+    pub brokers: Vec<usize>,
 }
 
 impl Cpus {
     /// What the flags say, and where they say nothing and cores allow a quarter of the machine for the client.
     pub fn chosen(client: Option<&str>, brokers: Option<&str>, share: bool) -> Result<Cpus, String> {
-        for list in [client, brokers].into_iter().flatten() {
-            cpu_list(list)?;
-        }
         if share || client.is_some() || brokers.is_some() {
-            return Ok(Cpus { client: client.map(str::to_owned), brokers: brokers.map(str::to_owned) });
+            let read = |list: Option<&str>| list.map_or(Ok(Vec::new()), cpu_list);
+            return Ok(Cpus { client: read(client)?, brokers: read(brokers)? });
         }
         let all: Vec<usize> = get_core_ids().unwrap_or_default().into_iter().map(|core| core.id).collect();
         Ok(Cpus::apart(&all))
@@ -32,13 +30,17 @@ impl Cpus {
             return Cpus::default();
         }
         let (brokers, client) = all.split_at(all.len() - all.len() / 4);
-        let list = |cpus: &[usize]| Some(cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
-        Cpus { client: list(client), brokers: list(brokers) }
+        Cpus { client: client.to_vec(), brokers: brokers.to_vec() }
     }
 }
 
+/// As `taskset` takes them; none: all.
+pub fn written(cpus: &[usize]) -> Option<String> {
+    (!cpus.is_empty()).then(|| cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(","))
+}
+
 /// The CPUs of a list such as `0,2-3`.
-pub fn cpu_list(text: &str) -> Result<Vec<usize>, String> {
+fn cpu_list(text: &str) -> Result<Vec<usize>, String> {
     let wrong = || format!("{text:?} is no list of CPUs such as 0,2-3");
     let mut cpus = Vec::new();
     for part in text.split(',') {
@@ -64,16 +66,17 @@ mod tests {
         for wrong in ["", "a", "3-1", "1,,2", "0-99999999"] {
             assert!(cpu_list(wrong).is_err(), "{wrong}");
         }
+        assert_eq!((written(&[]), written(&[0, 2, 3])), (None, Some("0,2,3".to_owned())));
     }
 
     #[test]
     fn client_and_brokers_are_apart_unless_told_otherwise() {
-        let of = |client: &str, brokers: &str| Cpus { client: Some(client.into()), brokers: Some(brokers.into()) };
+        let of = |client: &[usize], brokers: &[usize]| Cpus { client: client.into(), brokers: brokers.into() };
         assert_eq!(Cpus::apart(&[0, 1, 2]), Cpus::default());
-        assert_eq!(Cpus::apart(&[0, 1, 2, 3]), of("3", "0,1,2"));
-        assert_eq!(Cpus::apart(&[0, 1, 4, 5, 6, 7, 8, 9]), of("8,9", "0,1,4,5,6,7"));
+        assert_eq!(Cpus::apart(&[0, 1, 2, 3]), of(&[3], &[0, 1, 2]));
+        assert_eq!(Cpus::apart(&[0, 1, 4, 5, 6, 7, 8, 9]), of(&[8, 9], &[0, 1, 4, 5, 6, 7]));
         assert_eq!(Cpus::chosen(None, None, true), Ok(Cpus::default()));
-        assert_eq!(Cpus::chosen(Some("3"), None, false), Ok(Cpus { client: Some("3".into()), brokers: None }));
+        assert_eq!(Cpus::chosen(Some("3"), None, false), Ok(of(&[3], &[])));
         assert!(Cpus::chosen(None, Some("x"), false).is_err());
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A direct read that begins where one ended before, and that its limits ended, makes the shard read on, with the same limits
 //! and in the same way as the reader would have: parts, checked, in memory of their own. The reader's next call finds them
-//! there, or waits for the rest of them. So the drive is never asked for a byte twice, and by a reader that jumps about not at all.
+//! there, or waits for the rest of them. A reader that comes in time has the drive read nothing twice, and one that jumps about
+//! has nothing read ahead.
 //!
 //! Owned by the shard, in memory only. Bounded by [`READ_AHEAD_BYTES`]: a reader that finds no room reads as before. What
 //! nobody came for within [`READ_AHEAD_KEPT_MS`] makes room for others, and goes with the next look at idle partitions. A
@@ -95,11 +96,10 @@ impl ReadAhead {
 
     /// Room for one more, as far as there is any.
     fn begin(&self, log: &PartitionLog, at: Offset, room: usize) -> Option<Rc<Ahead>> {
-        let now_ms = clock::now_ms();
-        let is_of = |ahead: &Rc<Ahead>| ahead.partition == log.id && ahead.at.get() == at;
-        if self.all.borrow().iter().any(is_of) {
+        if self.find(log, at).is_some() {
             return None;
         }
+        let now_ms = clock::now_ms();
         if self.taken() + room > READ_AHEAD_BYTES {
             self.drop_old(now_ms);
         }

@@ -112,8 +112,8 @@ impl PartitionLog {
         let mut left = limits;
         left.upper_bound = left.upper_bound.min(self.readable_end());
         let mut out = ReadSlices::empty(from);
-        // A direct read ended where this one begins.
-        let mut goes_on = self.places.find(from).is_some();
+        // It goes on where a direct read ended.
+        let mut is_next = false;
         for _ in 0..READ_PARTS {
             let at = out.next_offset;
             if !self.goes_on(at, left, out.bytes) {
@@ -123,10 +123,13 @@ impl PartitionLog {
                 Some(part) => Ok(part),
                 None => match self.take_ahead(at, left).await {
                     Some(part) => {
-                        goes_on = true;
+                        is_next = true;
                         Ok(part)
                     }
-                    None => self.read_disk(at, left).await,
+                    None => {
+                        is_next |= at == from && self.places.find(from).is_some();
+                        self.read_disk(at, left).await
+                    }
                 },
             };
             let part = match part {
@@ -142,14 +145,14 @@ impl PartitionLog {
             if part.next_offset == at {
                 break;
             }
-            if at != from {
+            if at != from && part.end.is_some() {
                 self.places.pass(at);
             }
             left.max_bytes = left.max_bytes.saturating_sub(part.bytes);
             left.min_one_batch &= part.bytes == 0;
             out.add(part);
         }
-        if goes_on && out.end.is_some() && out.next_offset < left.upper_bound && self.is_on_disk_only(out.next_offset) {
+        if is_next && out.end.is_some() && out.next_offset < left.upper_bound && self.is_on_disk_only(out.next_offset) {
             self.begin_ahead(out.next_offset, ReadLimits { upper_bound: left.upper_bound, ..limits });
         }
         Ok(out)

@@ -9,9 +9,7 @@ async fn cold(node: &Node, batches: i64) -> Rc<PartitionLog> {
     for i in 0..batches {
         append(&log, &batch_of(&[1000 + i], 150));
     }
-    log.wait_durable(Offset(batches)).await.unwrap();
-    log.settle().await.unwrap();
-    log.drop_tail();
+    let_go(&log).await;
     log
 }
 

@@ -149,6 +149,13 @@ pub(crate) async fn put(log: &PartitionLog, batch: &[u8]) -> Appended {
     appended
 }
 
+/// Everything goes to its segments, and nothing of it stays in memory.
+pub(crate) async fn let_go(log: &PartitionLog) {
+    log.wait_durable(log.log_end_offset()).await.unwrap();
+    log.settle().await.unwrap();
+    log.drop_tail();
+}
+
 pub(crate) fn everything() -> ReadLimits {
     ReadLimits { max_bytes: 1 << 20, min_one_batch: true, upper_bound: Offset(i64::MAX) }
 }

@@ -22,9 +22,7 @@ async fn cold(node: &Node, topic: &str, config: LogConfig) -> Rc<PartitionLog> {
     for i in 0..BATCHES {
         append(&log, &two(1000 + i));
     }
-    log.wait_durable(Offset(2 * BATCHES)).await.unwrap();
-    log.settle().await.unwrap();
-    log.drop_tail();
+    let_go(&log).await;
     log
 }
 

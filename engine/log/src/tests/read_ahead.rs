@@ -21,9 +21,7 @@ async fn cold(node: &Node, topic: &str, batches: i64) -> Rc<PartitionLog> {
             log.settle().await.unwrap();
         }
     }
-    log.wait_durable(Offset(batches)).await.unwrap();
-    log.settle().await.unwrap();
-    log.drop_tail();
+    let_go(&log).await;
     log
 }
 
@@ -103,8 +101,7 @@ fn batches_that_are_larger_than_what_is_asked_for_are_not_read_in_vain() {
         for i in 0..20 {
             put(&log, &batch_of(&[1000 + i], 300_000)).await;
         }
-        log.settle().await.unwrap();
-        log.drop_tail();
+        let_go(&log).await;
         let reads = node.shard.stats().device.reads;
         let expect: Vec<(i64, i32)> = (0..20).map(|at| (at, 1)).collect();
         assert_eq!(read_all(&log, 0, 100_000).await, expect);
@@ -126,8 +123,7 @@ fn a_truncation_makes_void_what_was_read_ahead() {
         log.truncate_to(Offset(at + 1)).await.unwrap();
         let other = batch_of(&[7, 7, 7], 100);
         put(&log, &other).await;
-        log.settle().await.unwrap();
-        log.drop_tail();
+        let_go(&log).await;
         assert_eq!(read(&log, at, limits(ASK)).await.unwrap(), [(at, 1), (at + 1, 3)]);
         assert_eq!(taken(&node), 0);
         drop(log);

@@ -25,7 +25,7 @@
 //! | `commit_first_bytes` | way | those of the bytes that were nowhere before: what is acknowledged by the journal, and what went past it |
 //! | `sync_latency_seconds` | way | histogram of syncs, with the write where that is one operation; its count is how many |
 //! | `unwritten_bytes` | | appended, not yet written: producers brake at 64 MiB |
-//! | `device_writes`, `device_syncs`, `device_stalls` | | of the data folders' drives; stalls where `ringlog.disk.expected.write.us` is set |
+//! | `device_writes`, `device_syncs`, `device_reads`, `device_stalls` | | of the data folders' drives; reads past the page cache; stalls where `ringlog.disk.expected.write.us` is set |
 //! | `journal_files` | state | files of the ring: used, free |
 //! | `journal_capacity_bytes`, `journal_fill_bytes` | | the ring, and what of it a start would read |
 //! | `journal_debt_bytes` | | durable in the journal and not yet in segments |
@@ -268,6 +268,7 @@ pub const FAMILIES: &[Family] = &[
     },
     gauge("unwritten_bytes", "Appended and not yet written.", |f| Value::Int(f.log.unwritten_bytes)),
     counter("device_writes", "Writes to drives.", |f| Value::Int(f.log.device.writes)),
+    counter("device_reads", "Reads of drives past the page cache.", |f| Value::Int(f.log.device.reads)),
     counter("device_syncs", "Syncs of drives.", |f| Value::Int(f.log.device.syncs)),
     counter("device_stalls", "Writes and syncs that took 20 times as long as expected.", |f| {
         Value::Int(f.log.device.stalls)

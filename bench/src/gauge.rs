@@ -162,11 +162,11 @@ mod tests {
         let before = (own_seconds(), thread_seconds());
         let begun = Instant::now();
         let mut sum = 0u64;
-        // A busy machine may give this thread its time late.
+        // A busy machine may give this thread its time late, or have given it enough between the two looks already.
         while own_seconds() <= before.0 || thread_seconds() <= before.1 {
             (0..100_000u64).for_each(|i| sum = sum.wrapping_add(std::hint::black_box(i)));
             assert!(begun.elapsed().as_secs() < 30, "CPU time does not count");
         }
-        assert!(sum > 0);
+        std::hint::black_box(sum);
     }
 }

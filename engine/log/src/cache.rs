@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
-use crate::limits::{CHUNK_MIN, EVICT_LOOKS, EVICT_LOOKS_STUCK, ROWS_SHARE, STALE_ROWS};
+use crate::limits::{CHUNK_MIN, EVICT_LOOKS, EVICT_MISSES, ROWS_SHARE, STALE_ROWS};
 use crate::partition::PartitionLog;
 
 /// What came of the request to give a chunk back.
@@ -32,20 +32,11 @@ pub(crate) struct ChunkCache {
     /// Also chunks that their partitions gave back by themselves, at most [`STALE_ROWS`] more than there are live ones:
     /// an entry keeps its partition's memory from being freed, and its neighbours' pages with it.
     queue: RefCell<VecDeque<(Weak<PartitionLog>, u64)>>,
-    /// The last look found nothing that can be taken: until something has been written, appends look at a few only.
-    stuck: Cell<bool>,
 }
 
 impl ChunkCache {
     pub fn new(limit: usize) -> ChunkCache {
-        ChunkCache {
-            limit,
-            used: Cell::new(0),
-            live: Cell::new(0),
-            rows: Cell::new(0),
-            queue: RefCell::default(),
-            stuck: Cell::default(),
-        }
+        ChunkCache { limit, used: Cell::new(0), live: Cell::new(0), rows: Cell::new(0), queue: RefCell::default() }
     }
 
     pub fn used(&self) -> usize {
@@ -85,36 +76,22 @@ impl ChunkCache {
         self.used.get() > self.limit
     }
 
-    /// Takes the oldest chunks back until the budget holds, as far as their partitions can let go. For those who wrote.
+    /// Takes the oldest chunks back until the budget holds, as far as their partitions can let go. Each look is at another
+    /// partition's memory: after a few that were in vain it is left to those who write to give back their own.
     pub fn shrink(&self) {
-        self.look(EVICT_LOOKS);
-    }
-
-    /// The same for those who appended.
-    pub fn shrink_for_append(&self) {
-        self.look(if self.stuck.get() { EVICT_LOOKS_STUCK } else { EVICT_LOOKS });
-    }
-
-    fn look(&self, looks: usize) {
-        let before = self.queue.borrow().len();
-        self.try_oldest(looks);
-        self.stuck.set(self.is_over() && self.queue.borrow().len() == before);
-    }
-
-    fn try_oldest(&self, looks: usize) {
-        for _ in 0..looks {
-            if !self.is_over() {
+        let mut misses = 0;
+        for _ in 0..EVICT_LOOKS {
+            if !self.is_over() || misses == EVICT_MISSES {
                 return;
             }
             let Some((log, chunk)) = self.queue.borrow_mut().pop_front() else { return };
             let Some(owner): Option<Rc<PartitionLog>> = log.upgrade() else { continue };
             match owner.evict_chunk(chunk) {
-                Evicted::Freed { bytes, last } => {
-                    self.used.set(self.used.get() - bytes);
-                    self.live.set(self.live.get() - 1);
-                    self.rows.set(self.rows.get() - usize::from(last));
+                Evicted::Freed { bytes, last } => self.released(1, bytes, last),
+                Evicted::NotYet => {
+                    misses += 1;
+                    self.queue.borrow_mut().push_back((log, chunk));
                 }
-                Evicted::NotYet => self.queue.borrow_mut().push_back((log, chunk)),
                 Evicted::Gone => {}
             }
         }

@@ -16,16 +16,15 @@ struct Open<F> {
     clock: u64,
 }
 
+/// How many it holds, whoever inserts says.
 #[derive(Debug)]
 pub(crate) struct FileTable<F> {
-    limit: usize,
     open: RefCell<Open<F>>,
 }
 
 impl<F: Clone> FileTable<F> {
-    pub fn new(limit: usize) -> FileTable<F> {
-        assert!(limit > 0, "at least one file is open at a time");
-        FileTable { limit, open: RefCell::new(Open { by_key: BTreeMap::new(), by_use: BTreeMap::new(), clock: 0 }) }
+    pub fn new() -> FileTable<F> {
+        FileTable { open: RefCell::new(Open { by_key: BTreeMap::new(), by_use: BTreeMap::new(), clock: 0 }) }
     }
 
     pub fn get(&self, key: FileKey) -> Option<F> {
@@ -40,17 +39,28 @@ impl<F: Clone> FileTable<F> {
         Some(file)
     }
 
-    /// Takes a file that was just opened. Gives back those to be closed: one that was pushed out, or an older one of the
+    /// Takes a file that was just opened. Gives back those to be closed: what is more than `most`, and an older one of the
     /// same key.
     #[must_use]
-    pub fn insert(&self, key: FileKey, file: F) -> Vec<F> {
+    pub fn insert(&self, key: FileKey, file: F, most: usize) -> Vec<F> {
         let mut out: Vec<F> = self.remove(key).into_iter().collect();
+        {
+            let mut open = self.open.borrow_mut();
+            open.clock += 1;
+            let now = open.clock;
+            open.by_key.insert(key, (file, now));
+            open.by_use.insert(now, key);
+        }
+        out.extend(self.keep(most));
+        out
+    }
+
+    /// Gives back those to be closed for no more than `most` to stay: the least recently used, never all.
+    #[must_use]
+    pub fn keep(&self, most: usize) -> Vec<F> {
         let mut open = self.open.borrow_mut();
-        open.clock += 1;
-        let now = open.clock;
-        open.by_key.insert(key, (file, now));
-        open.by_use.insert(now, key);
-        while open.by_key.len() > self.limit {
+        let mut out = Vec::new();
+        while open.by_key.len() > most.max(1) {
             let Some((_, oldest)) = open.by_use.pop_first() else { break };
             out.extend(open.by_key.remove(&oldest).map(|(file, _)| file));
         }
@@ -94,12 +104,17 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_leaves() {
-        let table = FileTable::new(2);
-        assert!(table.insert((1, Offset(0)), 'a').is_empty());
-        assert!(table.insert((2, Offset(0)), 'b').is_empty());
+        let table = FileTable::new();
+        assert!(table.insert((1, Offset(0)), 'a', 2).is_empty());
+        assert!(table.insert((2, Offset(0)), 'b', 2).is_empty());
         assert_eq!(table.get((1, Offset(0))), Some('a'));
-        assert_eq!(table.insert((3, Offset(0)), 'c'), vec!['b']);
-        assert_eq!(table.insert((3, Offset(0)), 'd'), vec!['c']);
+        assert_eq!(table.insert((3, Offset(0)), 'c', 2), vec!['b']);
+        assert_eq!(table.insert((3, Offset(0)), 'd', 2), vec!['c']);
+        assert!(table.insert((4, Offset(0)), 'e', 3).is_empty(), "more, since whoever inserts allows more");
+        assert_eq!(table.keep(2), vec!['a']);
+        assert!(table.insert((1, Offset(0)), 'a', 3).is_empty());
+        assert_eq!(table.keep(0), vec!['d', 'e'], "one stays open");
+        assert!(table.insert((3, Offset(0)), 'd', 2).is_empty());
         assert_eq!(table.remove_log(1), vec!['a']);
         assert_eq!(table.len(), 1);
         assert_eq!(table.remove_all(), vec!['d']);

@@ -121,12 +121,12 @@ pub const IDLE_CHECK_MS: i64 = 1_000;
 /// Partitions for each look: of more, only every second, third, ... look is taken, every fifth at least.
 pub const IDLE_CHECKS_A_LOOK: usize = 1_000;
 pub const IDLE_LOOKS_MOST: u64 = 5;
-/// One part in so many of the segment files open at once are open through the page cache.
+/// One part in so many of the segment files open at once may be open through the page cache.
 pub const SHARED_FILES_PART: usize = 4;
 /// Cached chunks looked at in one eviction before it gives up for now.
 pub const EVICT_LOOKS: usize = 64;
-/// The same for an append while nothing can be taken.
-pub const EVICT_LOOKS_STUCK: usize = 2;
+/// And of those so many that cannot be taken yet.
+pub const EVICT_MISSES: usize = 2;
 /// Largest payload that time lookups inflate.
 pub const INFLATE_MAX: usize = 256 << 20;
 /// Segments of one partition.

@@ -19,7 +19,7 @@ use crate::data_dir::DataDir;
 use crate::device::{Device, DeviceLimits, DeviceStats, WriteClock};
 use crate::error::LogError;
 use crate::figures::{AppendStats, AppendTally, WayStats};
-use crate::file_table::FileTable;
+use crate::file_table::{FileKey, FileTable};
 use crate::index_cache::SegmentMemory;
 use crate::journal::{Journal, JournalConfig, JournalStats};
 use crate::limits::{
@@ -39,8 +39,8 @@ pub struct LogShardConfig {
     pub cache_bytes: usize,
     /// Largest chunk of a hot partition.
     pub chunk_bytes: usize,
-    /// Segment files open at once: a quarter of them through the page cache, for lagging readers, the others for direct I/O.
-    /// One of each at least.
+    /// Segment files open at once: at most a quarter of them through the page cache, for lagging readers, the others for direct
+    /// I/O. One of each at least.
     pub open_files: usize,
     /// Bytes of direct writes and reads in flight.
     pub io_bytes: usize,
@@ -136,15 +136,14 @@ pub struct LogShard {
 
 impl LogShard {
     pub fn new(config: LogShardConfig) -> Rc<LogShard> {
-        let shared_files = (config.open_files / SHARED_FILES_PART).max(1);
         let shard = Rc::new(LogShard {
             committer: Committer::new(Way::Direct, config.device.queue_depth),
             destager: Committer::new(Way::Destage, config.device.queue_depth.min(DESTAGE_LANES)),
             journals: RefCell::default(),
             stopped_journals: Cell::default(),
             cache: ChunkCache::new(config.cache_bytes),
-            files: FileTable::new(config.open_files.saturating_sub(shared_files).max(1)),
-            shared_files: FileTable::new(shared_files),
+            files: FileTable::new(),
+            shared_files: FileTable::new(),
             memory: SegmentMemory::new(INDEX_CACHE),
             read_ahead: ReadAhead::default(),
             device: Rc::new(Device::new(config.device, Budget::new(config.io_bytes), config.writes.clone())),
@@ -295,6 +294,21 @@ impl LogShard {
     /// Where chunks come from, for others who need such memory.
     pub fn pool(&self) -> &ChunkPool {
         &self.config.pool
+    }
+
+    /// Keeps a segment's file open for direct I/O: of those that may be open, what readers of closed segments do not need.
+    pub(crate) fn keep_file(&self, key: FileKey, file: DirectFile) {
+        close_files(self.files.insert(key, file, self.direct_files()));
+    }
+
+    /// Keeps a segment's file open for reads through the page cache.
+    pub(crate) fn keep_shared_file(&self, key: FileKey, file: SharedFile) {
+        drop(self.shared_files.insert(key, file, self.config.open_files / SHARED_FILES_PART));
+        close_files(self.files.keep(self.direct_files()));
+    }
+
+    fn direct_files(&self) -> usize {
+        self.config.open_files.saturating_sub(self.shared_files.len())
     }
 
     pub fn stats(&self) -> LogShardStats {

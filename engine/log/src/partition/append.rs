@@ -38,7 +38,7 @@ impl PartitionLog {
         self.shard.add_unwritten(batch.len() as u64);
         self.shard.appended.add(header.record_count.max(0) as u64, batch.len() as u64);
         if took_chunk && self.shard.cache.is_over() {
-            self.shard.cache.shrink_for_append();
+            self.shard.cache.shrink();
             if let Some(journal) = self.journal.as_ref().filter(|_| self.shard.cache.is_over()) {
                 journal.relieve();
             }

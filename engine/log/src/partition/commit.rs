@@ -266,7 +266,7 @@ impl PartitionLog {
         };
         // Otherwise it may be a file that a truncation removed: good for this reader, not for the next writer.
         if cuts == self.cuts.get() {
-            close_files(self.shard.files.insert(key, file.clone()));
+            self.shard.keep_file(key, file.clone());
         }
         Ok(file)
     }
@@ -362,6 +362,7 @@ impl PartitionLog {
         // What is written may leave the cache now.
         if self.shard.cache.is_over() {
             self.shard.cache.shrink();
+            self.give_back_written();
         }
         true
     }

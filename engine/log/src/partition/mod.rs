@@ -400,6 +400,15 @@ impl PartitionLog {
         Evicted::Freed { bytes, last: state.tail.chunks.is_empty() }
     }
 
+    /// Gives back its own chunks, oldest first, while the cache is over its budget and they are written.
+    pub(crate) fn give_back_written(&self) {
+        while self.shard.cache.is_over() {
+            let oldest = self.state.borrow().tail.chunks.front().map(|chunk| chunk.id);
+            let Some(Evicted::Freed { bytes, last }) = oldest.map(|id| self.evict_chunk(id)) else { return };
+            self.shard.cache.released(1, bytes, last);
+        }
+    }
+
     /// Whether nothing was appended for a while and everything is on disk, while memory is still held.
     pub(crate) fn is_idle(&self, now_ms: i64) -> bool {
         if now_ms - self.last_append_at_ms.get() < IDLE_AFTER_MS || self.in_flight.get() > 0 {

@@ -137,7 +137,7 @@ impl PartitionLog {
         let cuts = self.cuts.get();
         let file = SharedFile::open(&path(self.dir(), base, FileKind::Log)).await?;
         if cuts == self.cuts.get() {
-            drop(self.shard.shared_files.insert(key, file.clone()));
+            self.shard.keep_shared_file(key, file.clone());
         }
         Ok(file)
     }

@@ -228,6 +228,37 @@ fn an_evicted_chunk_leaves_the_block_that_the_next_write_begins_in() {
 }
 
 #[test]
+fn who_writes_gives_back_its_own_where_older_chunks_of_others_cannot_go() {
+    run(|| async {
+        let temp = TempDir::new("log-gives-back");
+        let node = Node::start_direct_with(temp.path(), |c| c.cache_bytes = 1).await;
+        let mut held = Vec::new();
+        for number in 0..8 {
+            let log = node.open(&format!("held-{number}"), LogConfig::default()).await;
+            log.paused.set(1);
+            append(&log, &batch(&[1]));
+            held.push(log);
+        }
+        let log = node.open("t", LogConfig::default()).await;
+        put(&log, &batch(&[1])).await;
+        log.settle().await.unwrap();
+        assert!(log.state.borrow().tail.chunks.is_empty());
+        assert!(held.iter().all(|log| log.state.borrow().tail.chunks.len() == 1), "not written yet");
+        for log in &held {
+            log.paused.set(0);
+            log.register();
+        }
+        for log in &held {
+            log.wait_durable(Offset(1)).await.unwrap();
+            log.settle().await.unwrap();
+        }
+        assert_eq!(node.shard.stats().cached_bytes, 0);
+        drop((log, held));
+        node.stop().await;
+    });
+}
+
+#[test]
 fn a_leaders_batch_too_far_behind_the_end_is_refused() {
     run(|| async {
         let temp = TempDir::new("log-far-offset");

@@ -61,7 +61,7 @@ macro_rules! reply {
 /// Answers any request but Produce.
 pub async fn answer(
     shard: &Rc<Shard>,
-    peer: SocketAddr,
+    (connection, peer): (u64, SocketAddr),
     header: &RequestHeader<'_>,
     mut reader: Reader<'_>,
     frame: &Bytes,
@@ -69,7 +69,7 @@ pub async fn answer(
     if shard.is_stopping() {
         return Err(Close::Stopping);
     }
-    let context = Context { shard, peer, version: header.api_version, client_id: header.client_id };
+    let context = Context { shard, peer, connection, version: header.api_version, client_id: header.client_id };
     let chunks = match header.api_key {
         ApiKey::Fetch => return handlers::fetch::handle(&context, header, frame).await.map(Some),
         ApiKey::ApiVersions => return handlers::api_versions::handle(&context, header, reader).map(memory_only),

@@ -12,7 +12,8 @@
 //!
 //! The produce way: `connection` -> `handlers/00_produce.rs` groups partitions by owner -> one message for each shard ->
 //! `shard/produce.rs` appends -> the answer leaves in request order. The fetch way: `handlers/01_fetch.rs` plans from the
-//! session -> `shard/fetch.rs` reads references -> the connection sends them in one vectored write.
+//! session -> `shard/fetch.rs` reads references, or waits for some -> the connection sends them in one vectored write; what
+//! owners without news were asked stands until the next request (`handlers/01_fetch_standing.rs`).
 
 mod boot;
 mod cluster;

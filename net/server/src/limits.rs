@@ -63,6 +63,8 @@ pub const SESSION_EVICTION_MS: i64 = 120_000;
 pub const JOURNAL_FILES: usize = 8;
 /// Milliseconds for which a wait without news is kept for its session's next request.
 pub const KEPT_AWAIT_MS: i64 = 60_000;
+/// Milliseconds for which reads that a Fetch left under way stay so while its client does not come back.
+pub const STANDING_MS: i64 = 1_000;
 /// Free chunks kept for reuse at most, as a part of the batch cache's size: what was in use at once comes back at once, when
 /// the journal lets a file's worth go.
 pub const POOL_KEEPS_CACHES: usize = 2;

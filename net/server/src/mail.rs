@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{Offset, PartitionKey};
@@ -88,7 +89,7 @@ impl ProduceResult {
 /// The partitions of one Fetch request that one shard owns.
 #[derive(Clone, Debug)]
 pub struct FetchMail {
-    pub parts: Vec<FetchPart>,
+    pub parts: Arc<[FetchPart]>,
     pub max_bytes: usize,
     /// Where nothing is found the answer waits for something.
     pub wait: Option<FetchWait>,
@@ -104,7 +105,7 @@ pub struct FetchWait {
     pub keep: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchPart {
     pub slot: usize,
     pub key: PartitionKey,

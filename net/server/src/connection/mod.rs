@@ -137,10 +137,11 @@ pub async fn serve(shard: Rc<Shard>, socket: Socket) {
     let connection = Connection::new(socket, shard.counters.clone());
     let registered = shard.connections.register(&connection);
     let writer = runtime::spawn("connection writer", writer::run(connection.clone()));
-    let mut reader = ConnectionReader::new(shard.clone(), connection.clone());
+    let mut reader = ConnectionReader::new(shard.clone(), connection.clone(), registered.id);
     if let Err(Close::Malformed(error)) = reader.run().await {
         shard.connections.count_refused(connection.peer(), error);
     }
+    shard.standings.take(registered.id).call_off(&shard);
     connection.outgoing.close();
     writer.join().await;
     connection.close();
@@ -150,6 +151,8 @@ pub async fn serve(shard: Rc<Shard>, socket: Socket) {
 struct ConnectionReader {
     shard: Rc<Shard>,
     connection: Rc<Connection>,
+    /// The connection's number.
+    id: u64,
     frames: Frames,
     /// When bytes came last.
     received_ns: u64,
@@ -159,10 +162,11 @@ struct ConnectionReader {
 }
 
 impl ConnectionReader {
-    fn new(shard: Rc<Shard>, connection: Rc<Connection>) -> ConnectionReader {
+    fn new(shard: Rc<Shard>, connection: Rc<Connection>, id: u64) -> ConnectionReader {
         let limits = &shard.config().connections;
         ConnectionReader {
             connection,
+            id,
             frames: Frames::new(shard.log.pool().clone(), limits.request_max_bytes),
             received_ns: 0,
             bytes: Budget::new(limits.max_inflight_bytes_per_connection),
@@ -212,8 +216,8 @@ impl ConnectionReader {
             let begun = handlers::produce::begin(&self.shard, &header, &frame);
             Answer::Later(begun.inspect_err(|_| self.connection.counters.request_closed(api))?)
         } else {
-            let peer = self.connection.peer();
-            match dispatch::answer(&self.shard, peer, &header, reader, &frame).await {
+            let who = (self.id, self.connection.peer());
+            match dispatch::answer(&self.shard, who, &header, reader, &frame).await {
                 Ok(reply) => Answer::Ready(reply),
                 Err(close) => {
                     self.connection.counters.request_closed(api);

@@ -27,7 +27,7 @@ pub struct Connections {
 /// Takes the connection off the list when dropped.
 pub struct Registered<'a> {
     connections: &'a Connections,
-    id: u64,
+    pub(super) id: u64,
 }
 
 impl Drop for Registered<'_> {

@@ -109,7 +109,7 @@ impl Start {
 
     fn at(&self, version: i16) -> Context<'_> {
         let peer = SocketAddr::from(([127, 0, 0, 1], 5_000));
-        Context { shard: &self.shard, peer, version, client_id: Some("app") }
+        Context { shard: &self.shard, peer, connection: 1, version, client_id: Some("app") }
     }
 
     async fn join(&self, member_id: &str, session_timeout_ms: i32) -> JoinGroupResponse<'static> {

@@ -2,8 +2,8 @@
 //!
 //! Plans from the request or its session, asks each owning shard once for all its partitions, waits for news where there
 //! is not enough yet, and answers with references: no record byte is copied or looked at. Budget: one message each way
-//! for each owning shard, also where it has to wait for news, and one more to call it off where another had them first;
-//! whoever wants more than a byte pays that for each round. A round that finds nothing waits on the owners' watermarks and is
+//! for each owning shard, also where it has to wait for news; while others have news and it has none, none at all. Whoever wants
+//! more than a byte pays for each round, and one more to call a wait off. A round that finds nothing waits on the owners' watermarks and is
 //! not polled. An idle session's request costs the same however many partitions it has: it takes up the wait of the request
 //! before it.
 
@@ -53,7 +53,14 @@ pub async fn handle(context: &Context<'_>, header: &RequestHeader<'_>, frame: &B
     let planned = plan(context, version, &walk, &resolved);
     let max_bytes = (walk.max_bytes.max(0) as usize).min(context.shard.config().connections.fetch_max_bytes);
     let want = Want::new(walk.min_bytes, max_bytes, deadline_ms);
-    let (results, quiet) = Rounds::new(context.shard, &planned, resolved.is_session()).run(want).await;
+    let rounds = Rounds::new(context.shard, &planned, resolved.is_session());
+    let mut standing = context.shard.standings.take(context.connection);
+    let told = standing.take_told();
+    let (results, quiet) = rounds.run(want, &resolved.known(&told), &mut standing).await;
+    if !resolved.is_session() && rounds.has_several_owners() {
+        standing.tell(planned.iter().map(|plan| plan.key), &results);
+    }
+    context.shard.standings.put(context.connection, standing);
     context.shard.counters.fetched(&results);
     let (session_id, shown) = fetch_session::finish(context, &resolved, &planned, &results, quiet, version).await;
     Answer { header, version, session_id, planned: &planned, results, shown }.encode()

@@ -1,7 +1,9 @@
 //! The rounds of a Fetch: read everything, and if that is too little, wait for news and read again. Where one byte is
-//! enough, as it is by default, the owners do both themselves: one message to each and one back, whoever has news.
+//! enough, as it is by default, the owners do both themselves: one message to each and one back, whoever has news; what the others
+//! were asked for stands until the connection's next request ([`super::fetch_standing`]).
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 use futures_lite::FutureExt;
@@ -9,6 +11,7 @@ use model::ErrorCode;
 use runtime::clock;
 
 use super::fetch::Planned;
+use super::fetch_standing::{Known, Read, Standing};
 use crate::limits::{FETCH_BYTES_PER_SHARD, FETCH_PAUSE};
 use crate::mail::{AwaitMail, FetchMail, FetchPart, FetchResult, FetchWait, ShardReply, ShardRequest};
 use crate::shard::{Shard, await_parts};
@@ -17,8 +20,8 @@ use crate::shard::{Shard, await_parts};
 #[derive(Clone, Copy, Debug)]
 pub struct Want {
     min_bytes: usize,
-    max_bytes: usize,
-    deadline_ms: i64,
+    pub max_bytes: usize,
+    pub deadline_ms: i64,
 }
 
 impl Want {
@@ -34,7 +37,7 @@ impl Want {
 pub struct Rounds<'a> {
     shard: &'a Rc<Shard>,
     planned: &'a [Planned],
-    by_owner: Vec<(usize, Vec<FetchPart>)>,
+    by_owner: Vec<(usize, Arc<[FetchPart]>)>,
     /// Something is refused already: the client should hear of it at once.
     refused: bool,
     /// Of a session: waits without news are kept for its next request.
@@ -43,6 +46,53 @@ pub struct Rounds<'a> {
 
 /// Waits that the owners keep: shard and ticket.
 pub type Tickets = Vec<(usize, u64)>;
+
+/// One owner's part of a read.
+struct Asked<'a> {
+    owner: usize,
+    parts: &'a Arc<[FetchPart]>,
+    /// `None`: it has answered.
+    read: Option<Read>,
+    /// The read was begun by a request before this one.
+    is_taken_up: bool,
+}
+
+impl Asked<'_> {
+    /// Whether the answer can go out without this owner's.
+    fn may_stand(&self, known: &Known<'_>) -> bool {
+        let waits = self.read.as_ref().is_some_and(|read| read.ticket().is_some());
+        waits && self.parts.iter().all(|part| known.of(part).is_some())
+    }
+
+    /// Its read ended with this. Gives whether to ask again: it had waited until the deadline of an earlier request.
+    fn take(&mut self, reply: Option<ShardReply>, shard: &Rc<Shard>, want: Want, got: &mut Got) -> bool {
+        let Some(read) = self.read.take() else { unreachable!("who answers was asked") };
+        let Some(ShardReply::Fetch { results, kept }) = reply else {
+            // The end of a shard.
+            got.news = true;
+            return false;
+        };
+        let has_news = results.iter().any(FetchResult::is_news);
+        if self.is_taken_up && !got.news && !has_news && clock::now_ms() < want.deadline_ms {
+            if kept {
+                read.call_off(shard);
+            }
+            return true;
+        }
+        got.news |= has_news;
+        got.kept.extend(read.ticket().filter(|_| kept));
+        read.put(self.parts, results, &mut got.results);
+        false
+    }
+}
+
+/// What owners answered so far.
+struct Got {
+    results: Vec<FetchResult>,
+    /// Waits that ended without news, and are kept.
+    kept: Tickets,
+    news: bool,
+}
 
 /// How a wait ended.
 enum Waited {
@@ -63,17 +113,31 @@ impl<'a> Rounds<'a> {
             }
         }
         by_owner.retain(|(_, parts)| !parts.is_empty());
+        let by_owner = by_owner.into_iter().map(|(owner, parts)| (owner, parts.into())).collect();
         Rounds { shard, planned, by_owner, refused, keep }
     }
 
+    /// Whether the partitions are of several shards: else nobody's answer could be left for the next request.
+    pub fn has_several_owners(&self) -> bool {
+        self.by_owner.len() > 1
+    }
+
     /// Reads until there are `min_bytes`, an error, or no time left. Where that came without a byte, the waits that were
-    /// kept come too.
-    pub async fn run(&self, want: Want) -> (Vec<FetchResult>, Option<Tickets>) {
-        if want.min_bytes == 1 && self.may_wait(want) && !self.has_news_here() {
-            let (mut results, kept) = self.read_or_wait(want).await;
+    /// kept come too. Owners without news are left to the connection's next request, where it is `known` what to say of them.
+    pub async fn run(
+        &self,
+        want: Want,
+        known: &Known<'_>,
+        standing: &mut Standing,
+    ) -> (Vec<FetchResult>, Option<Tickets>) {
+        if want.min_bytes == 1
+            && self.may_wait(want)
+            && let Some((mut results, kept)) = self.read_or_wait(want, known, standing).await
+        {
             trim(&mut results, want.max_bytes);
             return (results, kept);
         }
+        standing.call_off(self.shard);
         let mut before = None;
         loop {
             let mut results = self.read(want.max_bytes).await;
@@ -105,47 +169,76 @@ impl<'a> Rounds<'a> {
         self.by_owner.iter().any(|(owner, parts)| *owner == self.shard.index && self.shard.has_news(parts))
     }
 
-    /// Every owner answers when it has something; the first who has makes the others answer with what they have.
-    async fn read_or_wait(&self, want: Want) -> (Vec<FetchResult>, Option<Tickets>) {
-        let ask = |(owner, parts): &(usize, Vec<FetchPart>)| {
-            let ticket = self.shard.facts.unique();
-            let wait = FetchWait { ticket, deadline_ms: want.deadline_ms, keep: self.keep };
-            let mail = FetchMail { parts: parts.clone(), max_bytes: want.max_bytes, wait: Some(wait) };
-            ((*owner, ticket), Some(self.shard.post.call(*owner, ShardRequest::Fetch(mail)).boxed_local()))
-        };
-        let mut asked: Vec<_> = self.by_owner.iter().map(ask).collect();
-        let mut results = self.refused_results();
-        let mut kept = Tickets::new();
-        let (mut news, mut called_off) = (false, false);
+    /// Every owner answers when it has something, or at once where it is known that this one has. The first who has ends the wait:
+    /// the others' reads are left standing, or called off, which makes them answer with what they have. `None`: what was
+    /// there is gone again.
+    async fn read_or_wait(
+        &self,
+        want: Want,
+        known: &Known<'_>,
+        standing: &mut Standing,
+    ) -> Option<(Vec<FetchResult>, Option<Tickets>)> {
+        let waits = !self.has_news_here();
+        let mut asked = self.ask_owners(want, waits, standing);
+        let mut got = Got { results: self.refused_results(), kept: Tickets::new(), news: false };
+        let mut called_off = false;
         std::future::poll_fn(|cx| {
-            for (ticket, call) in &mut asked {
-                let Some(Poll::Ready(reply)) = call.as_mut().map(|call| call.poll(cx)) else { continue };
-                *call = None;
-                match reply {
-                    Some(ShardReply::Fetch { results: read, kept: is_kept }) => {
-                        news |= read.iter().any(FetchResult::is_news);
-                        kept.extend(is_kept.then_some(*ticket));
-                        put(&mut results, read);
+            for one in &mut asked {
+                while let Some(Poll::Ready(reply)) = one.read.as_mut().map(|read| read.call.as_mut().poll(cx)) {
+                    if one.take(reply, self.shard, want, &mut got) {
+                        (one.read, one.is_taken_up) = (Some(self.ask(one.owner, one.parts, want, waits)), false);
                     }
-                    // The end of a shard.
-                    _ => news = true,
                 }
             }
-            let mut running = asked.iter().filter(|(_, call)| call.is_some()).map(|(ticket, _)| *ticket).peekable();
+            let mut running = asked.iter().filter(|one| one.read.is_some()).peekable();
             if running.peek().is_none() {
                 return Poll::Ready(());
             }
-            if news && !std::mem::replace(&mut called_off, true) {
-                call_off(self.shard, &running.collect());
+            if got.news {
+                let mut needed = running.filter(|one| !one.may_stand(known)).peekable();
+                if needed.peek().is_none() {
+                    return Poll::Ready(());
+                }
+                if !std::mem::replace(&mut called_off, true) {
+                    needed.filter_map(|one| one.read.as_ref()).for_each(|read| read.call_off(self.shard));
+                }
             }
             Poll::Pending
         })
         .await;
+        let Got { mut results, kept, news } = got;
         if !news && kept.len() == asked.len() {
-            return (results, Some(kept));
+            return Some((results, Some(kept)));
         }
         call_off(self.shard, &kept);
-        (results, None)
+        for Asked { parts, read, .. } in asked {
+            let Some(read) = read else { continue };
+            standing.leave(read);
+            for part in &parts[..] {
+                let Some(head) = known.of(part) else { unreachable!("only what is known of is left standing") };
+                results[part.slot] = head.again(part);
+            }
+        }
+        (news || waits).then_some((results, None))
+    }
+
+    /// Takes up what stands and asks the others. What stands for something else is called off.
+    fn ask_owners(&self, want: Want, waits: bool, standing: &mut Standing) -> Vec<Asked<'_>> {
+        let mut asked = Vec::with_capacity(self.by_owner.len());
+        for (owner, parts) in &self.by_owner {
+            let stood = standing.take(*owner, parts, want, self.keep);
+            let is_taken_up = stood.is_some();
+            let read = Some(stood.unwrap_or_else(|| self.ask(*owner, parts, want, waits)));
+            asked.push(Asked { owner: *owner, parts, read, is_taken_up });
+        }
+        standing.call_off(self.shard);
+        asked
+    }
+
+    fn ask(&self, owner: usize, parts: &Arc<[FetchPart]>, want: Want, waits: bool) -> Read {
+        let ticket = || self.shard.facts.unique();
+        let wait = || FetchWait { ticket: ticket(), deadline_ms: want.deadline_ms, keep: self.keep };
+        Read::ask(self.shard, owner, parts, want.max_bytes, waits.then(wait))
     }
 
     /// What is said of partitions that no owner was asked for.
@@ -157,7 +250,7 @@ impl<'a> Rounds<'a> {
     }
 
     async fn read(&self, max_bytes: usize) -> Vec<FetchResult> {
-        let ask = |(owner, parts): &(usize, Vec<FetchPart>)| {
+        let ask = |(owner, parts): &(usize, Arc<[FetchPart]>)| {
             let mail = FetchMail { parts: parts.clone(), max_bytes, wait: None };
             self.shard.post.call(*owner, ShardRequest::Fetch(mail))
         };
@@ -178,7 +271,7 @@ impl<'a> Rounds<'a> {
 
     /// Waits until any owner has something beyond what was read.
     async fn wait(&self, results: &[FetchResult], deadline_ms: i64) -> Waited {
-        let begin = |(owner, parts): &(usize, Vec<FetchPart>)| {
+        let begin = |(owner, parts): &(usize, Arc<[FetchPart]>)| {
             // What was read does not count as news, or a small answer would be read again and again.
             let parts = await_parts(parts, |part| read_up_to(results, part));
             let wait = FetchWait { ticket: self.shard.facts.unique(), deadline_ms, keep: self.keep };

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{ErrorCode, PartitionIndex, TopicId};
+use model::{ErrorCode, PartitionIndex, PartitionKey, TopicId};
 use runtime::{clock, random};
 use wire::TopicRef;
 use wire::WireError;
@@ -12,6 +12,7 @@ use wire::fetch::FetchWalk;
 use super::Context;
 use super::fetch::{FIRST_WITH_TOPIC_ID, Planned, wanted};
 use super::fetch_rounds::{Tickets, call_off, wait_again};
+use super::fetch_standing::{Head, Known};
 use crate::mail::FetchResult;
 use crate::sessions::{Session, SessionError, SessionPartition, SessionTopic};
 use crate::shard::Shard;
@@ -48,6 +49,15 @@ impl Resolved {
     /// Whether a wait without news is of use to the next request.
     pub fn is_session(&self) -> bool {
         self.keeping != Keeping::Nothing
+    }
+
+    /// What is said of partitions whose owners have no news. `told`: to this client, if it has no session, with its last answer.
+    pub fn known<'a>(&'a self, told: &'a [(PartitionKey, Option<Head>)]) -> Known<'a> {
+        match self.keeping {
+            Keeping::Nothing => Known::Told(told),
+            Keeping::New => Known::Nothing,
+            Keeping::Session { .. } => Known::Session(&self.partitions),
+        }
     }
 
     /// A session whose last request ended without news waits on where that stopped. `Some`: there is none until the

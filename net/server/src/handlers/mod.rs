@@ -45,6 +45,8 @@ pub mod fetch;
 mod fetch_rounds;
 #[path = "01_fetch_session.rs"]
 mod fetch_session;
+#[path = "01_fetch_standing.rs"]
+pub mod fetch_standing;
 #[path = "10_find_coordinator.rs"]
 pub mod find_coordinator;
 #[path = "12_heartbeat.rs"]
@@ -85,6 +87,8 @@ pub mod sync_group;
 pub struct Context<'a> {
     pub shard: &'a Rc<Shard>,
     pub peer: SocketAddr,
+    /// The connection's number on its shard.
+    pub connection: u64,
     pub version: i16,
     pub client_id: Option<&'a str>,
 }

@@ -68,7 +68,7 @@ impl Shard {
         let mut left = budget;
         let mut any = false;
         let mut to_read = Vec::new();
-        for part in &mail.parts {
+        for part in mail.parts.iter() {
             match self.partitions.get(part.key).and_then(|replica| at_the_end(&replica, part)) {
                 Some(nothing) => results.push(nothing),
                 None => to_read.push(*part),

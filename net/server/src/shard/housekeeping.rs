@@ -26,6 +26,7 @@ impl Shard {
         while !self.is_stopping() {
             self.pause_ms(ROLL_CHECK_MS).await;
             self.awaits.sweep(clock::now_ms());
+            self.standings.sweep(&self, clock::now_ms());
             let retain = clock::now_ms() >= next_retention_ms;
             if retain {
                 next_retention_ms = clock::now_ms() + self.config().topics.retention_check_interval_ms.max(1);

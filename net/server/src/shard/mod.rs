@@ -29,6 +29,7 @@ use crate::cluster::Cluster;
 use crate::connection::Connections;
 use crate::groups::Groups;
 use crate::handlers::admin::producer_ids::ProducerIds;
+use crate::handlers::fetch_standing::Standings;
 use crate::mail::{Job, ShardReply, ShardRequest};
 use crate::metrics::Counters;
 use crate::sessions::Sessions;
@@ -73,6 +74,8 @@ pub struct Shard {
     pub groups: Groups,
     pub sessions: Sessions,
     pub connections: Connections,
+    /// What its connections' fetches left under way.
+    pub standings: Standings,
     /// Of connections and requests, for metrics.
     pub counters: Rc<Counters>,
     /// On shard 0: the metadata quorum's driver.
@@ -118,6 +121,7 @@ impl Shard {
             groups: Groups::default(),
             sessions: Sessions::new(config.connections.fetch_session_slots),
             connections: Connections::default(),
+            standings: Standings::default(),
             counters: Rc::default(),
             cluster: parts.cluster,
             inflight: Budget::new(config.connections.max_inflight_bytes_per_shard),
@@ -211,11 +215,12 @@ impl Shard {
         self.stopping.get()
     }
 
-    pub fn begin_stop(&self) {
+    pub fn begin_stop(self: &Rc<Self>) {
         self.stopping.set(true);
         self.log.hold_cleaning();
         self.stop.notify();
         self.awaits.view_changed();
+        self.standings.end_all(self);
     }
 
     /// Resolves when the shard begins to stop.
@@ -240,6 +245,7 @@ impl Shard {
         }
         let old = self.view.replace(Rc::new(view));
         self.awaits.view_changed();
+        self.standings.end_all(self);
         self.follow(&old).await;
     }
 }

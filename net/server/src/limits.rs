@@ -65,6 +65,8 @@ pub const JOURNAL_FILES: usize = 8;
 pub const KEPT_AWAIT_MS: i64 = 60_000;
 /// Milliseconds for which reads that a Fetch left under way stay so while its client does not come back.
 pub const STANDING_MS: i64 = 1_000;
+/// Partitions of a Fetch without a session up to which it is kept in mind what its answer said of them: 48 bytes each.
+pub const TOLD_PARTITIONS: usize = 1_024;
 /// Free chunks kept for reuse at most, as a part of the batch cache's size: what was in use at once comes back at once, when
 /// the journal lets a file's worth go.
 pub const POOL_KEEPS_CACHES: usize = 2;

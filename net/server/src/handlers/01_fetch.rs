@@ -20,7 +20,7 @@ use super::Context;
 use super::fetch_rounds::{Rounds, Want};
 use super::fetch_session::{self, Resolved};
 use crate::connection::Close;
-use crate::limits::MAX_FETCH_WAIT_MS;
+use crate::limits::{MAX_FETCH_WAIT_MS, TOLD_PARTITIONS};
 use crate::mail::{FetchPart, FetchResult, RecordSlice};
 use crate::sessions::SessionPartition;
 
@@ -57,7 +57,7 @@ pub async fn handle(context: &Context<'_>, header: &RequestHeader<'_>, frame: &B
     let mut standing = context.shard.standings.take(context.connection);
     let told = standing.take_told();
     let (results, quiet) = rounds.run(want, &resolved.known(&told), &mut standing).await;
-    if !resolved.is_session() && rounds.has_several_owners() {
+    if !resolved.is_session() && rounds.has_several_owners() && planned.len() <= TOLD_PARTITIONS {
         standing.tell(planned.iter().map(|plan| plan.key), &results);
     }
     context.shard.standings.put(context.connection, standing);
